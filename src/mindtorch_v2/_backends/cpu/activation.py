@@ -1,7 +1,7 @@
 """Activation functions and their backwards.
 
-The float32 kernels reuse one temporary; on small arrays the number of NumPy calls is what counts, on large ones the
-memory they touch.
+The float32 kernels reuse one temporary. On small arrays the number of NumPy calls decides the time, on large ones the
+memory that they touch.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from .select import fill_where, select
 Array = Any
 
 INT8 = np.dtype(np.int8)
-# Elements from which more calls that each do less per element pay.
+# Above this size, more calls that each do less per element are faster.
 LARGE = 2048
 
 
-# -- made of straight lines ----------------------------------------------------------------------------------------
+# -- piecewise linear functions ----------------------------------------------------------------------------------------
 
 
 @elementwise(RELU)
@@ -112,14 +112,14 @@ def threshold_backward(grad: Array, a: Array, limit: Any) -> Array:
 
 
 def _slope(kind: int, grad: Array, a: Array) -> Array:
-    """The gradient of a function that the C kernels know."""
+    """The gradient of a function that has a C kernel."""
     made = np.empty(a.shape, FLOAT32)
     providers.native.slope(kind, made, grad, a)
     return made
 
 
 def stopped(closed: Array, grad: Array) -> Array:
-    """The gradient, 0 where it is closed."""
+    """The gradient, 0 where the function is closed."""
     if closed.size < LARGE or grad.dtype != FLOAT32 or closed.shape != grad.shape:
         return np.where(closed, ZEROS[grad.dtype], grad)
     # By masking bits: `where` branches at every element, and a product would turn infinities into NaN.
@@ -235,7 +235,7 @@ def hardswish_backward(grad: Array, a: Array) -> Array:
     np.true_divide(a, scalar_array(3.0, a.dtype), made)
     np.add(made, scalar_array(0.5, a.dtype), made)
     np.multiply(grad, made, made)
-    # Few elements are outside, as a rule, which makes these fast. Also where a is NaN.
+    # Usually few elements are outside, which makes these fast. Also where a is NaN.
     np.copyto(made, ZEROS[a.dtype], where=a <= -3)
     np.copyto(made, grad, where=~(a < 3))
     return made
@@ -298,7 +298,7 @@ def prelu(a: Array, weight: Array) -> Array:
 
 @floats_only("prelu_backward_cpu")
 def prelu_backward(grad: Array, a: Array, weight: Array) -> tuple[Array, Array]:
-    """Gradients of `prelu`; the weight's is still to be summed."""
+    """Gradients of `prelu`; the weight's must still be summed."""
     positive = a > 0
     return select(positive, grad, weight * grad), select(positive, ZEROS[a.dtype], a * grad)
 

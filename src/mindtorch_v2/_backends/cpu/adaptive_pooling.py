@@ -32,7 +32,7 @@ def adaptive_sizes(op: str, x: Array, output_size: Any, spatial: int, after: str
         raise RuntimeError(f"{op}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got{after} {list(x.shape)}")
     if len(tuple(output_size)) != spatial:
         raise RuntimeError(f"{op}(): internal error: output_size.size() must be {spatial}")
-    # Means of up to two dimensions may be of no channels at all.
+    # Means of up to two dimensions may have no channels.
     for axis in range(x.ndim - spatial if op in ("adaptive_avg_pool1d", "adaptive_avg_pool2d") else 1, x.ndim):
         if x.shape[axis] == 0:
             raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has "
@@ -46,7 +46,7 @@ def _planes(x: Array) -> Array:
 
 @functools.lru_cache(maxsize=256)
 def _bounds(image: Sizes, sizes: Sizes) -> tuple[Array, ...]:
-    """Where windows of an image begin and end, and how many elements each has, as the C kernels want it."""
+    """Where windows of an image begin and end, and how many elements each has, in the form of the C kernels."""
     rows, columns = (adaptive_windows(n, out) for n, out in zip(image, sizes))
     counts = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0]).astype(np.float32)
     return (*rows, *columns, counts)
@@ -108,7 +108,7 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
             providers.native.pool_max(_planes(values), _planes(indices), _planes(x), *bounds, 1, 1)
             return values, indices
         best, chosen = _uneven_maxima(wide(x), sizes)
-        # Picking windows leaves the results in an order of NumPy's choice.
+        # Picking windows leaves the results in an order that NumPy chooses.
         values = formatted(best.shape, x.dtype, order)
         np.copyto(values, best, casting="unsafe")
         indices = formatted(best.shape, np.dtype(np.int64), order)
@@ -121,14 +121,14 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
 def _uneven_maxima(x: Array, sizes: Sizes) -> tuple[Array, Array]:
     """Maxima of evenly spread windows of the last dimensions and their flat indices, one dimension at a time.
 
-    The last dimension goes first: so the first of equal elements, and the last NaN, are those of the whole window.
+    The last dimension goes first. So the first of equal elements, and the last NaN, are those of the whole window.
     """
     best, chosen, step = x, np.zeros((), np.int64), 1
     for axis, out in zip(range(-1, -len(sizes) - 1, -1), reversed(sizes)):
         starts, ends = adaptive_windows(x.shape[axis], out)
         before, numbers = best, chosen
         for tap in range(int((ends - starts).max())):
-            # Short windows see their last element again, which changes nothing.
+            # Short windows see their last element twice, which changes nothing.
             places = np.minimum(starts + tap, ends - 1)
             view = before.take(places, axis)
             number = along(axis, len(sizes), places * step) + (numbers.take(places, axis) if numbers.ndim else 0)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def unscale(grad: np.ndarray, inverse: np.floating) -> bool:
-    """Multiply a gradient in place; whether it held an infinity or NaN."""
+    """Multiply a gradient in place; returns whether it held an infinity or NaN."""
     found = not np.isfinite(grad).all()
     if inverse != 1:
         np.multiply(grad, inverse, out=grad, casting="unsafe")
@@ -23,7 +23,7 @@ def update_scale(scale: np.ndarray, growth_tracker: np.ndarray, found_inf: np.nd
     successful = growth_tracker.item() + 1
     if successful == growth_interval:
         grown = scale * np.float32(growth_factor)
-        # A scale that has become infinite would never come back.
+        # A scale that has become infinite would never recover.
         if np.isfinite(grown).all():
             scale[...] = grown
         growth_tracker[...] = 0

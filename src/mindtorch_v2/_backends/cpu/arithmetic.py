@@ -17,7 +17,7 @@ from .memory import copy_, empty_beside, to
 from .wide import HALVES, in_float32, widened
 
 Array = Any
-# Elements from which computing a remainder in float64 pays, and quotients whose product with a float32 is exact.
+# Above this size, computing a remainder in float64 is faster; and quotients whose product with a float32 is exact.
 MANY_RESTS, EXACT_QUOTIENT = 256, 2.0**28
 
 
@@ -69,7 +69,7 @@ def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
         return np.trunc(np.true_divide(a, b))
     _refuse_zero(b, "div_trunc_cpu")
     quotient = np.floor_divide(a, b)
-    # Floor division rounds down; where signs differ and it was not exact, one more is toward zero.
+    # Floor division rounds down; if signs differ and it was not exact, adding one rounds toward zero.
     inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
     return cast(quotient + inexact, a.dtype)
 
@@ -95,7 +95,7 @@ def _floor_quotient(a: Array, b: Array, out: Array | None) -> Array:
         return np.floor_divide(a, b, out)
     made = np.asarray(np.floor_divide(a, b, out))
     zero = b == 0
-    # What was divided by zero is infinite or NaN.
+    # Divisions by zero give an infinity or NaN.
     return np.true_divide(a, b, made, where=zero) if zero.any() else made
 
 
@@ -108,7 +108,7 @@ def remainder(a: Array, b: Array) -> Array:
         return providers.native.modulo(a, b, True)
     quick = _quick_rest(a, b, np.floor)
     made = np.asarray(np.remainder(a, b) if quick is None else quick)
-    # A rest of zero has the dividend's sign; NumPy's has the divisor's.
+    # A zero remainder has the dividend's sign; NumPy's has the divisor's.
     return made if made.dtype.kind == "c" else np.copysign(made, a, out=made, where=made == 0)
 
 
@@ -124,10 +124,10 @@ def fmod(a: Array, b: Array) -> Array:
 
 
 def _quick_rest(a: Array, b: Array, rounding: np.ufunc) -> Array | None:
-    """`a - b * rounding(a / b)` of many float32 numbers by one number, exactly; None where that is not certain.
+    """`a - b * rounding(a / b)` of many float32 numbers by one number, exactly; None if that is not certain.
 
     NumPy divides bit by bit. In float64 the rounded quotient, and its product with the divisor, are exact while they
-    have few digits; the division itself may only be wrong by reaching the next integer, which the rest then shows.
+    have few digits. The division itself can only be wrong by reaching the next integer, which the remainder then shows.
     """
     if b.ndim or a.dtype != np.float32 or a.size < MANY_RESTS or not (divisor := abs(float(b))) or math.isinf(divisor):
         return None
@@ -169,7 +169,7 @@ def power(a: Array, b: Array) -> Array:
 
 
 def power_scalar(a: Array, exponent: Any) -> Array:
-    """`a ** number`, with the common exponents done by cheaper functions of the same result."""
+    """`a ** number`; common exponents use cheaper functions with the same result."""
     if a.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     a = to(a, _result_type(a, exponent))

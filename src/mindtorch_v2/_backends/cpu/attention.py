@@ -1,4 +1,4 @@
-"""Scaled dot-product attention in one go, and its gradients. 16-bit floats are computed in float32.
+"""Scaled dot-product attention in one pass, and its gradients. 16-bit floats are computed in float32.
 
 Heads of queries that share a head of keys are rows of one product.
 """
@@ -25,19 +25,19 @@ def _wide(a: Array) -> Array:
 
 
 def _grouped(a: Array, heads: int) -> Array:
-    """`(batch, heads, rows, features)`: as many heads as there are of keys."""
+    """`(batch, heads, rows, features)`, with the number of heads of the keys."""
     batch, many, rows, features = a.shape
     return a if many == heads else a.reshape(batch, heads, many // heads * rows, features)
 
 
 def _scores(scaled: Array, key: Array) -> Array:
     """The products of scaled queries and keys, `(batch, heads of keys, rows, keys)`."""
-    # By rows times rows: BLAS is slow on small matrices of which the second is transposed.
+    # As rows times rows: BLAS is slow on small matrices if the second is transposed.
     return np.matmul(_grouped(scaled, key.shape[1]), key.swapaxes(-1, -2))
 
 
 def _hidden(rows: int, keys: int) -> Array:
-    """Where a row must not look, with causal attention."""
+    """The positions that a row must not see, with causal attention."""
     return np.arange(keys) > np.arange(rows)[:, None]
 
 
@@ -51,7 +51,7 @@ def _masked(scores: Array, shape: tuple[int, ...], is_causal: bool, mask: Array 
 
 
 def _plain_exponentials(scores: Array, shape: tuple[int, ...], is_causal: bool, mask: Array | None) -> bool:
-    """Try to turn scores into their exponentials as they are, in place; False if their size or a mask forbids it."""
+    """Try to replace scores by their exponentials, in place; False if their size or a mask forbids it."""
     if mask is not None or not scores.size or not is_moderate(scores):
         return False
     np.exp(scores, scores)
@@ -77,7 +77,7 @@ def forward(query: Array, key: Array, value: Array, dropout_p: float, is_causal:
     """`(softmax(query @ key.T * scale + mask) @ value, logarithm of the softmax's denominators)`."""
     q, k, v = _wide(query), _wide(key), _wide(value)
     mask = None if attn_mask is None else _wide(attn_mask)
-    # The result lies in memory as the query does: what follows often wants the heads side by side again.
+    # The result has the query's memory layout: later code often wants the heads side by side again.
     result = empty_like(query, query.dtype)
     if result.shape[3] != value.shape[3]:
         result = np.empty((*query.shape[:3], value.shape[3]), query.dtype)
@@ -110,7 +110,7 @@ def forward(query: Array, key: Array, value: Array, dropout_p: float, is_causal:
 
 
 def _side_by_side(left: Array, right: Array, like: Array) -> Array:
-    """`left @ right` as `(batch, heads, rows, features)` with the heads of a row next to each other in memory."""
+    """`left @ right` as `(batch, heads, rows, features)` with the heads of a row adjacent in memory."""
     batch, heads, rows, features = like.shape
     result = np.empty((batch, rows, heads, features), like.dtype).swapaxes(1, 2)
     if left.shape[:-1] == like.shape[:-1] and left.dtype == like.dtype:

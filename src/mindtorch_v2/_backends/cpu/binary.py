@@ -27,7 +27,7 @@ def heaviside(a: Array, values: Array) -> Array:
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if a.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    # NaN is not above zero, and so has 0.
+    # NaN is not above zero, so its result is 0.
     return np.where(a == 0, values, (a > 0).astype(a.dtype))
 
 
@@ -44,7 +44,7 @@ def integers_only(name: str, function: Function) -> Function:
 
 @widened
 def lerp(a: Array, end: Array, weight: Array) -> Array:
-    """`a + weight (end - a)`, counted from the nearer end so that both ends are exact."""
+    """`a + weight (end - a)`, computed from the nearer end so that both ends are exact."""
     if a.dtype not in FLOAT_DTYPES:
         raise unsupported("lerp_kernel_scalar" if weight.ndim == 0 else "lerp_kernel_tensor", a.dtype)
     gap = np.subtract(end, a)
@@ -67,14 +67,14 @@ def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
 def lerp_tensor(a: Array, end: Array, weight: Array) -> Array:
     """`lerp` with a weight for each element."""
     check_same("lerp", "end", a, end)
-    if weight.ndim == 0:  # a number, as far as its dtype goes
+    if weight.ndim == 0:  # a number, for the choice of its dtype
         weight = weight.astype(a.dtype)
     check_same("lerp", "weight", a, weight)
     return lerp(a, end, weight)
 
 
 def check_same(name: str, argument: str, a: Array, b: Array) -> None:
-    """PyTorch promotes neither operand of these ops."""
+    """Check dtypes: PyTorch promotes neither operand of these ops."""
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"expected dtype {_spoken(a.dtype)} for `{argument}` but got dtype {_spoken(b.dtype)}"

@@ -1,4 +1,4 @@
-"""The BLAS that NumPy brought: its threads, and those of its LAPACK functions that np.linalg has no name for."""
+"""NumPy's BLAS: its threads, and LAPACK functions that np.linalg does not offer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 THREADS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads64_",
            "openblas_set_num_threads", "MKL_Set_Num_Threads")
-# What OpenBLAS calls a function of LAPACK, and the integers that it takes under that name.
+# OpenBLAS's names of LAPACK functions, and the integers that they take.
 SPELLINGS = (("scipy_{}_64_", ctypes.c_int64, np.int64), ("{}_64_", ctypes.c_int64, np.int64),
              ("scipy_{}_", ctypes.c_int32, np.int32))
 LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -21,13 +21,13 @@ LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 @functools.cache
 def _library() -> Any:
-    """The loaded library; None if it is not one that is known."""
+    """The loaded library; None if it is unknown."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         return None
     paths = {line.split(maxsplit=5)[5] for line in maps.read_text().splitlines()
              if ("openblas" in line or "mkl_rt" in line) and len(line.split(maxsplit=5)) == 6}
-    # PyTorch or SciPy may have brought others: NumPy's is the one beside it.
+    # PyTorch or SciPy may have loaded others: NumPy's is the one beside it.
     for path in sorted(paths, key=lambda path: "numpy" not in path):
         library = ctypes.CDLL(path)
         if any(hasattr(library, name) for name in THREADS):
@@ -42,7 +42,7 @@ def _setter() -> Callable[[int], object] | None:
 
 
 def set_threads(count: int) -> None:
-    """How many threads NumPy's BLAS uses from now on, where it can be told."""
+    """Set the number of threads of NumPy's BLAS, if it can be set."""
     setter = _setter()
     if setter is not None:
         setter(count)
@@ -68,7 +68,7 @@ def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     function, integer, kind = found
     *lead, rows, columns = a.shape
     count = min(rows, columns)
-    # LAPACK reads columns after each other.
+    # LAPACK stores matrices by columns.
     turned = np.array(np.swapaxes(a, -1, -2), order="C").reshape(math.prod(lead), columns, rows)
     pivots = np.empty((len(turned), count), kind)
     infos = np.empty(len(turned), kind)

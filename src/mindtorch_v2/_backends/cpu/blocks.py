@@ -10,15 +10,15 @@ import numpy as np
 
 Array = Any
 
-# 128 KiB of float32: a handful of such blocks fits the second-level cache, and a call's own cost hardly counts.
+# 128 KiB of float32: a few such blocks fit the second-level cache, and a call's own cost hardly matters.
 BLOCK = 32768
-# Rows from which spreading in place is faster than copying first, and the smallest buffer that NumPy takes.
+# Above this many rows, spreading in place is faster than copying first; and the smallest buffer that NumPy takes.
 LONG_ROW = 192
 SMALLEST_BUFFER = 16
 
 
 def blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """Flat views of arrays of one shape, a block at a time; arrays that lie otherwise in memory come whole."""
+    """Flat views of arrays of one shape, a block at a time; arrays with another memory layout come whole."""
     size = arrays[0].size
     if size <= BLOCK or not all(a.flags.c_contiguous for a in arrays):
         yield arrays
@@ -29,7 +29,7 @@ def blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
 
 
 def like_block(a: Array, *others: Array) -> Array:
-    """Memory for an intermediate result of any block of `a`, which is gone through together with the others."""
+    """Memory for an intermediate result of any block of `a`, used together with the others."""
     if a.size <= BLOCK or not (a.flags.c_contiguous and all(other.flags.c_contiguous for other in others)):
         return np.empty_like(a)
     return np.empty(BLOCK, a.dtype)
@@ -48,10 +48,10 @@ def parts(count: int, width: int) -> Iterator[slice]:
 
 
 class SpreadInPlace:
-    """Context in which NumPy combines an array with a row or column without copying that into a buffer first.
+    """Context in which NumPy combines an array with a row or column without first copying that into a buffer.
 
-    It would copy as many rows as its buffer holds, which costs more than the operation itself. With the smallest buffer
-    it goes row by row, which pays for rows that are long.
+    NumPy would copy as many rows as its buffer holds, which costs more than the operation itself. With the smallest
+    buffer it goes row by row, which is faster for long rows.
     """
 
     __slots__ = ("before", "wanted")

@@ -65,14 +65,14 @@ def of_integers(name: str, function: Function) -> Function:
 
 
 def shift_left(a: Array, b: Array) -> Array:
-    """`a << b`; all bits are gone when b is negative or not less than the width."""
+    """`a << b`; the result is 0 if b is negative or not less than the width."""
     bits = a.dtype.itemsize * 8
     too_far = (b < 0) | (b >= bits)
     return np.where(too_far, np.zeros((), a.dtype), np.left_shift(a, np.where(too_far, 0, b).astype(a.dtype)))
 
 
 def shift_right(a: Array, b: Array) -> Array:
-    """`a >> b`; only the sign is left when b is negative or not less than the width."""
+    """`a >> b`; only the sign remains if b is negative or not less than the width."""
     bits = a.dtype.itemsize * 8
     last = bits - 1 if a.dtype.kind == "i" else bits
     too_far = (b < 0) | (b >= bits)
@@ -111,7 +111,7 @@ def where(condition: Array, a: Array, b: Array) -> Array:
 
 @step("aten::where", "self_out", lambda target, condition, value: (condition, value, target))
 def put_where(target: Array, condition: Array, value: Array) -> Array:
-    """A value where the condition holds, into an array whose other elements stay."""
+    """A value where the condition holds, written into an array whose other elements stay."""
     fill_where(target, condition, value)
     return target
 
@@ -125,7 +125,7 @@ def equal(a: Array, b: Array) -> bool:
 
 @providers.direct("clamp")
 def clamp(a: Array, low: Any, high: Any) -> Array:
-    """Kept between two numbers, either of which may be absent. NaN stays; if low > high the result is high."""
+    """Limited to two numbers, either of which may be missing. NaN stays; if low > high the result is high."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if a.dtype.kind == "c":
@@ -154,7 +154,7 @@ def _clamped(a: Array, low: Any, high: Any) -> Array:
 
 @broadcasting
 def clamp_by_tensors(a: Array, low: Array | None, high: Array | None) -> Array:
-    """Kept between two arrays, either of which may be absent."""
+    """Limited to two arrays, either of which may be missing."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if a.dtype.kind == "c":

@@ -1,8 +1,8 @@
 """Convolution kernels: matrix products over columns of window contents.
 
 Columns are laid out `(channel, tap, image, position)`, so that forward and both gradients are each one large product.
-Where windows step by one, positions keep the pitch of the padded image: a tap's row is then one contiguous run, and
-what falls between two image rows is cut off afterwards. Images are taken in blocks that bound the columns' memory.
+If windows step by one, positions keep the pitch of the padded image: then a tap's row is one contiguous run, and the
+positions between two image rows are cut off afterwards. Images are processed in blocks that limit the columns' memory.
 16-bit floats are computed in float32.
 """
 
@@ -29,16 +29,16 @@ from .onednn import convolution as onednn
 Array = Any
 Sizes = tuple[int, ...]
 COLUMN_BYTES = 1 << 20
-# Gradients of strided depthwise kernels go over their data once a tap: blocks that stay in the cache.
+# Gradients of strided depthwise kernels pass over their data once per tap: these blocks stay in the cache.
 DEPTH_BYTES = 1 << 19
-# Pitched columns compute this much at most for every position that is kept; beyond it exact columns are cheaper.
+# Pitched columns compute at most this much for every position that is kept; beyond it, exact columns are cheaper.
 PITCH_WASTE = 1.4
-# Below this many positions an image, one product over all images beats one product an image.
+# Below this many positions per image, one product over all images is faster than one product per image.
 SMALL_IMAGE = 64
 
 
 class Window(NamedTuple):
-    """How a kernel moves over an image, one number a dimension."""
+    """How a kernel moves over an image, one number per dimension."""
 
     kernel: Sizes
     stride: Sizes
@@ -95,7 +95,7 @@ class Columns:
         self.padded[(slice(None), slice(None), *inside)] = x
         item = x.dtype.itemsize
         tap_strides = [d * s * item for d, s in zip(window.dilation, steps)]
-        # Positions of one image as they are laid out in a block; `kept` cuts a block's result to the real positions.
+        # Positions of one image in a block's layout; `kept` cuts a block's result to the real positions.
         self.laid = (out[0], *padded[1:]) if self.pitched else out
         self.kept = tuple(slice(0, o) for o in out)
         rows = (math.prod(self.laid),) if self.pitched else out
@@ -107,7 +107,7 @@ class Columns:
         self.block = max(1, COLUMN_BYTES // max(1, self.height * self.positions * item))
 
     def blocks(self, groups: int) -> Iterator[tuple[slice, Array]]:
-        """The images of each block and their columns; the memory is used again for the next block."""
+        """The images of each block and their columns; the memory is reused for the next block."""
         axis = 1 + len(self.window.kernel)
         before = (slice(None),) * axis
         memory = np.empty(self.height * min(self.block, self.images) * self.positions, self.padded.dtype)
@@ -172,7 +172,7 @@ def _depth_weight(weight: Array, groups: int, tap: Sizes) -> Array:
 
 
 def first_of(name: str, *arguments: Any) -> Array | None:
-    """What another provider than NumPy computes, or None."""
+    """The result of another provider than NumPy, or None."""
     return getattr(onednn if providers.onednn() else windows_in_c, name)(*arguments)
 
 
@@ -211,8 +211,7 @@ def _depth_blocks(images: int, image_elements: int, itemsize: int) -> Iterator[s
 
 
 def _depthwise_input_gradient(grad: Array, weight: Array, padded: Array, window: Window, groups: int) -> None:
-    """Adds to the gradient of the padded input, tap by tap: with one channel a group there is nothing to multiply out.
-    """
+    """Adds to the gradient of the padded input, tap by tap: with one channel per group, no products are needed."""
     images, _, *out = grad.shape
     split = grad.reshape(images, groups, -1, *out)
     for part in _depth_blocks(images, grad[:1].size, grad.itemsize):
@@ -358,7 +357,7 @@ def _by_numpy(x: Array, weight: Array, bias: Array | None, window: Window, trans
 
 def mkldnn_convolution(x: Array, weight: Array, bias: Array | None, padding: Any, stride: Any, dilation: Any,
                        groups: int) -> Array:
-    """The convolution that PyTorch has oneDNN compute, which was called MKL-DNN when it gave this op its name."""
+    """The convolution that PyTorch computes with oneDNN, which was called MKL-DNN when this op got its name."""
     check_convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
     if not has_fast_convolution(x, weight):
         raise RuntimeError("mkldnn_convolution needs float32 arrays with elements, and the C kernels or oneDNN")
@@ -395,7 +394,7 @@ def _check_integers(x: Array, window: Window, transposed: bool) -> None:
 def any_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
                     transposed: bool, output_padding: Any, groups: int, benchmark: bool, deterministic: bool,
                     cudnn_enabled: bool, allow_tf32: bool) -> Array:
-    """Convolution by whichever library can do it; the last four arguments are for one that is not here."""
+    """Convolution by any library that can do it; the last four arguments are for one that does not exist here."""
     check_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     window = make_window(weight, stride, padding, dilation)
     if x.dtype.kind in "biu" and x.dtype != np.int64:
@@ -419,7 +418,7 @@ def convolution(x: Array, weight: Array, bias: Array | None, stride: Any, paddin
 def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any,
                          dilation: Any, transposed: bool, output_padding: Any, groups: int,
                          output_mask: Any) -> tuple[Array, Array, Array]:
-    """Gradients of input, weight and bias; those not asked for are empty."""
+    """Gradients of input, weight and bias; those not requested are empty."""
     window = make_window(weight, stride, padding, dilation)
     if not grad.flags.c_contiguous:
         grad = contiguous_step(grad)

@@ -1,4 +1,4 @@
-"""What PyTorch asks of a convolution's arguments, with its words."""
+"""PyTorch's checks of a convolution's arguments, with its words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sizes(values: Any) -> str:
 
 
 def fixed(values: Any) -> Any:
-    """One number or several, as something that can be looked up."""
+    """One number or several, in a form that can be looked up."""
     return int(values) if isinstance(values, int) else tuple(map(int, values))
 
 
@@ -41,7 +41,7 @@ def check_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, 
            fixed(output_padding), groups)
 
 
-@functools.lru_cache(maxsize=1024)  # of what fits; what is wrong is looked at each time
+@functools.lru_cache(maxsize=1024)  # caches valid arguments; wrong ones are checked each time
 def _check(x: Sizes, weight: Sizes, bias: Sizes | None, x_type: Any, weight_type: Any, bias_type: Any, stride: Any,
            padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int) -> None:
     count = len(weight) - 2

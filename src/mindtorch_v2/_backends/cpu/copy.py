@@ -39,14 +39,14 @@ def mismatch(target: tuple[int, ...], source: tuple[int, ...]) -> str:
 
 
 def fill(target: Array, value: Any) -> Array:
-    """Every element set to a number."""
+    """Set every element to a number."""
     if providers.native is None or not providers.native.fill(target, value):
         target[...] = stored_scalar(value, target.dtype)
     return target
 
 
 def fill_from_array(target: Array, value: Array) -> Array:
-    """Every element set to a 0-d array's value."""
+    """Set every element to a 0-d array's value."""
     if value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
     target[...] = value.astype(target.dtype)
@@ -54,14 +54,14 @@ def fill_from_array(target: Array, value: Array) -> Array:
 
 
 def zero(target: Array) -> Array:
-    """Every element set to 0."""
+    """Set every element to 0."""
     if providers.native is None or not providers.native.fill(target, 0):
         target[...] = 0
     return target
 
 
 def clone(a: Array, memory_format: Any = None) -> Array:
-    """A copy with the same layout, or in the order a memory format asks for."""
+    """A copy with the same layout, or in the order of a memory format."""
     if memory_format is None or memory_format is preserve_format:
         return preserving_copy(a)
     return copy_(empty_like_in_format(a, a.dtype, memory_format), a)

@@ -1,7 +1,7 @@
 """Connectionist temporal classification: the forward and backward recursions, over the batch at once.
 
-A target of n labels is followed through 2n + 1 states: a blank before, between and after the labels. From one time step
-to the next a path stays, goes to the next state, or skips a blank between two different labels.
+A target of n labels passes through 2n + 1 states: a blank before, between and after the labels. From one time step to
+the next, a path stays, goes to the next state, or skips a blank between two different labels.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _lengths(name: str, lengths: Any, batch: int) -> Array:
 
 def checked_lengths(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any,
                     blank: int) -> tuple[Array, Array]:
-    """The lengths as arrays, if they and the shapes fit one another."""
+    """The lengths as arrays, after a check that they and the shapes fit."""
     if 0 in log_probs.shape:
         raise RuntimeError("log_probs tensor must not be empty")
     if log_probs.dtype not in (np.float32, np.float64):
@@ -83,7 +83,7 @@ def _sum_of_three(stay: Array, step: Array, skip: Array) -> Array:
 
 
 def _later(values: Array, count: int) -> Array:
-    """States moved up by `count`, minus infinity coming in."""
+    """States moved up by `count`, with minus infinity coming in."""
     made = np.full_like(values, -np.inf)
     made[:, count:] = values[:, :values.shape[1] - count]
     return made
@@ -122,7 +122,7 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_length
     final = alpha[rows, last, 2 * wanted]
     label = np.where(wanted > 0, alpha[rows, last, np.maximum(2 * wanted - 1, 0)], -np.inf)
     likelihood = np.logaddexp(final, label)
-    # Nothing heard: that is certain if nothing was to be said, else impossible.
+    # Without input, an empty target is certain and any other impossible.
     likelihood = np.where(inputs == 0, np.where(wanted == 0, 0.0, -np.inf), likelihood)
     return (-likelihood).astype(log_probs.dtype), alpha
 
@@ -130,7 +130,7 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_length
 @providers.direct("ctc_loss_backward")
 def ctc_loss_backward(grad: Array, log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any,
                       loss: Array, alpha: Array, blank: int, zero_infinity: bool) -> Array:
-    """The gradient of the loss for log-probabilities that come out of `log_softmax`, as PyTorch takes it."""
+    """The gradient of the loss for log-probabilities from `log_softmax`, as PyTorch computes it."""
     inputs, wanted = np.asarray(input_lengths), np.asarray(target_lengths)
     times, batch, classes = log_probs.shape
     states, skips = _states(targets, wanted, blank)
@@ -157,7 +157,7 @@ def ctc_loss_backward(grad: Array, log_probs: Array, targets: Array, input_lengt
         beta[ends, 2 * wanted[ends]] = emitted[ends, 2 * wanted[ends]]
         spoken = ends[wanted[ends] > 0]
         beta[spoken, 2 * wanted[spoken] - 1] = emitted[spoken, 2 * wanted[spoken] - 1]
-        # Both variables count the present step, hence once less.
+        # Both variables include the present step, so it is subtracted once.
         share = np.exp(alpha[:, t] + beta - emitted + loss[:, None])
         share = np.where(np.isneginf(alpha[:, t] + beta), np.where(np.isinf(loss)[:, None], np.nan, 0), share)
         visits = (share[:, None] @ one_hot)[:, 0]

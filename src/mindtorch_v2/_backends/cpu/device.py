@@ -56,7 +56,7 @@ class CpuDevice(Device):
         return MersenneGenerator()
 
     def kernel(self, op: Any, form: str) -> Kernel | None:
-        """What the op's declaration says."""
+        """The kernel in the op's declaration."""
         return op.cpu_full or op.cpu if form == NEW else op.cpu_inplace if form == INPLACE else None
 
 

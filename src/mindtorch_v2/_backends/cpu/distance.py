@@ -70,7 +70,7 @@ def pdist(x: Array, p: float) -> Array:
 
 
 def pdist_backward(grad: Array, x: Array, p: float, distance: Array) -> Array:
-    """Gradient of `pdist`: a row is pulled by every other one, whichever of the two came first."""
+    """Gradient of `pdist`: every other row pulls a row, whichever of the two came first."""
     upper = np.triu_indices(len(x), 1)
     pulls, distances = np.zeros((2, len(x), len(x)), x.dtype)
     for square, values in ((pulls, grad), (distances, distance)):

@@ -1,4 +1,4 @@
-"""Elementwise functions that the C kernels know, with their numbers there, in the order of `kernels.h`."""
+"""Elementwise functions that have C kernels, with their numbers there, in the order of `kernels.h`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if providers.native is not None:
 
 
 def elementwise(kind: int, operands: int = 1) -> Callable[[Any], Any]:
-    """Decorator: a function of NumPy arrays gets a shorter way for plain float32 arrays, where the C kernels are there.
+    """Decorator: gives a function of NumPy arrays a faster path for plain float32 arrays, if there are C kernels.
 
     Plain arrays are in row-major order; they have one shape, or one is a number, a row or a column of the other. Arrays
     of 16-bit floats of one shape are computed in float32 and rounded once.
@@ -52,7 +52,7 @@ def elementwise(kind: int, operands: int = 1) -> Callable[[Any], Any]:
 
 
 def shared(ufunc: Any) -> Any:
-    """A ufunc of NumPy that large arrays take several threads for; its inner loops are NumPy's."""
+    """A NumPy ufunc that uses several threads for large arrays; its inner loops are NumPy's."""
     if providers.native is None or not isinstance(ufunc, np.ufunc) or ufunc.nin > 2 or ufunc.nout != 1:
         return ufunc
     return providers.native.Elementwise(-1, ufunc.nin, ufunc)

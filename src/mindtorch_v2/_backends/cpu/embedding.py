@@ -1,4 +1,4 @@
-"""Looking up rows of a table, and the sums that its gradient is made of."""
+"""Looking up rows of a table, and the sums of its gradient."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _check_indices(indices: Array, rows: int) -> None:
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"torch.{pretty(FROM_NUMPY[indices.dtype])}Tensor instead (while checking arguments for embedding)"
         )
-    # Seen as unsigned, negative indices are large, so one comparison finds both kinds of strays.
+    # Read as unsigned, negative indices are large, so one comparison finds both kinds of wrong indices.
     if indices.size and np.ascontiguousarray(indices).view(f"u{indices.dtype.itemsize}").max() >= rows:
         raise IndexError("index out of range in self")
 
@@ -46,13 +46,13 @@ def _reshape(indices: Array, shape: tuple[int, ...]) -> Array:
 
 @step("aten::index_select")
 def _index_select(weight: Array, dim: int, rows: Array) -> Array:
-    # The rows are known to be there, which spares `take` looking at each.
+    # The rows are known to exist, so `take` need not check each.
     return weight.take(rows, dim, None, "clip")
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int,
                        scale_grad_by_freq: bool) -> Array:
-    """Sum of the gradients of each row's occurrences: sorted by row, equal neighbours are added up."""
+    """Sum of the gradients of each row's occurrences: sorted by row, then equal neighbours are added up."""
     width = grad.shape[-1]
     made = zeros((num_weights, width), grad.dtype)
     flat, pulls = indices.reshape(-1), view_step(np.ascontiguousarray(grad), (-1, width))
@@ -83,7 +83,7 @@ def embedding_renorm(weight: Array, indices: Array, max_norm: float, norm_type: 
     rows = weight[used]
     lengths = vector_norm(rows, norm_type)
     long = lengths > max_norm
-    # PyTorch's guard against division by zero is part of the result.
+    # PyTorch's protection against division by zero is part of the result.
     weight[used[long]] = (rows[long] * (max_norm / (lengths[long] + 1e-7))[:, None]).astype(weight.dtype)
     return weight
 

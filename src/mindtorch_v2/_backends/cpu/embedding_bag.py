@@ -1,4 +1,4 @@
-"""Sums, means and maxima of rows of a table, bag by bag. The indices of a bag are neighbours."""
+"""Sums, means and maxima of rows of a table, bag by bag. The indices of a bag are adjacent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _starts(bags: Array) -> Array:
 def embedding_bag(weight: Array, indices: Array, offsets: Array, scale_grad_by_freq: bool, mode: int, sparse: bool,
                   per_sample_weights: Array | None, include_last_offset: bool,
                   padding_idx: int) -> tuple[Array, Array, Array, Array]:
-    """`(result, bag of every index, size of every bag, which row each maximum came from)`."""
+    """`(result, bag of every index, size of every bag, the row that each maximum came from)`."""
     _check(weight, indices, offsets, per_sample_weights, padding_idx)
     count = len(offsets) - include_last_offset
     bag_of = np.searchsorted(offsets[:count], np.arange(indices.size), side="right") - 1

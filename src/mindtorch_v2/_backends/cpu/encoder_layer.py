@@ -15,7 +15,7 @@ PAIRS, KEYS, SCORES = 0, 1, 2
 
 
 def split_heads(qkv: Array, bias: Array, num_heads: int) -> tuple[Array, Array, Array]:
-    """Queries, keys and values of every head from what was computed side by side; queries are scaled for attention."""
+    """Queries, keys and values of every head, from one joint product; queries are scaled for attention."""
     batch, steps, width = qkv.shape
     if width % (3 * num_heads):
         raise RuntimeError(f"Expected D % num_head == 0, got D={width // 3}, num_head={num_heads}")
@@ -27,7 +27,7 @@ def split_heads(qkv: Array, bias: Array, num_heads: int) -> tuple[Array, Array, 
 
 
 def masked_softmax(a: Array, mask: Array, dim: int | None, mask_type: int | None) -> Array:
-    """Softmax over what the mask does not hide."""
+    """Softmax over the scores that the mask does not hide."""
     if mask.dtype != np.bool_:
         raise RuntimeError("Mask should be a boolean tensor")
     if mask_type not in (PAIRS, KEYS, SCORES):

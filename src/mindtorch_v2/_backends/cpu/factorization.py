@@ -1,4 +1,4 @@
-"""Kernels of matrix factorisations and functions that np.linalg does not have."""
+"""Kernels of matrix factorisations and functions that np.linalg lacks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def permutation_matrix(pivots: np.ndarray, rows: int, dtype: np.dtype) -> np.nda
 
 
 def unpack(lu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L, with its ones, and U."""
+    """L, with its diagonal of ones, and U."""
     rows, columns = lu.shape[-2:]
     count = min(rows, columns)
     lower = np.tril(lu[..., :count], -1) + np.eye(rows, count, dtype=lu.dtype)
@@ -78,7 +78,7 @@ def unpack(lu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, left: bool, unitriangular: bool) -> np.ndarray:
-    """X with AX = B, or XA = B, where only one triangle of A counts."""
+    """X with AX = B, or XA = B, using only one triangle of A."""
     if not left:
         turned = solve_triangular(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not upper, True, unitriangular)
         return np.swapaxes(turned, -1, -2)
@@ -87,9 +87,9 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, left: bool, unit
     if unitriangular:
         triangle = np.where(np.eye(size, dtype=bool), np.ones((), a.dtype), triangle)
     if np.all(np.diagonal(triangle, 0, -2, -1) != 0):
-        # NumPy before 2.0 takes right-hand sides of fewer dimensions for vectors.
+        # NumPy before 2.0 treats right-hand sides of fewer dimensions as vectors.
         return np.linalg.solve(triangle, b.reshape((1,) * (triangle.ndim - b.ndim) + b.shape))
-    # A zero on the diagonal gives inf or nan, as the substitution does.
+    # A zero on the diagonal gives inf or nan, as substitution does.
     shape = np.broadcast_shapes(triangle.shape[:-2], b.shape[:-2])
     x = np.broadcast_to(b, (*shape, *b.shape[-2:])).copy()
     for k in (range(size - 1, -1, -1) if upper else range(size)):
@@ -130,7 +130,7 @@ def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 # -- exponential -----------------------------------------------------------------------------------------------------
 
-# The numerator of the approximant of degree 13 / 13; the denominator has the same with alternating signs.
+# The numerator of the approximant of degree 13 / 13; the denominator is the same with alternating signs.
 PADE = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
         10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)
 PADE_LIMIT = 5.371920351148152

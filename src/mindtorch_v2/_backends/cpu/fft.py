@@ -10,12 +10,12 @@ import numpy as np
 
 from . import providers
 
-# What a normalization number of PyTorch's kernels means.
+# The meaning of the normalization numbers of PyTorch's kernels.
 NONE, BY_ROOT, BY_COUNT = 0, 1, 2
 
 
 def _scaled(result: Any, count: int, normalization: int, to: np.dtype) -> np.ndarray:
-    """The result divided as asked for, in a dtype; NumPy before 2.0 computes in double precision."""
+    """The result divided as requested, in a dtype; NumPy before 2.0 computes in double precision."""
     if normalization == BY_ROOT:
         result = result * (1 / math.sqrt(count))
     elif normalization == BY_COUNT:
@@ -73,7 +73,7 @@ def c2c(a: np.ndarray, dim: Any, normalization: int, forward: bool) -> np.ndarra
 
 @providers.direct("fft_r2c")
 def r2c(a: np.ndarray, dim: Any, normalization: int, onesided: bool) -> np.ndarray:
-    """Real to complex; one-sided, the last dimension keeps only what the other half does not mirror."""
+    """Real to complex. One-sided, the last dimension keeps only what the other half does not mirror."""
     sizes = tuple([a.shape[d] for d in dim])
     if providers.spectra(a, sizes):
         dims, shape = [d % a.ndim for d in dim], list(a.shape)

@@ -1,4 +1,4 @@
-"""Fractional max pooling: windows whose places are spread at random but evenly."""
+"""Fractional max pooling: windows at random but evenly spread positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = {2: ("height", "width"), 3: ("time", "height", "width")}
 
 
 def _starts(samples: Array, size: int, count: int, window: int) -> Array:
-    """First places of the windows for each plane: (planes, count)."""
+    """First positions of the windows for each plane: (planes, count)."""
     last = np.full((*samples.shape, 1), size - window, np.int64)
     if count == 1:
         return last
@@ -24,7 +24,7 @@ def _starts(samples: Array, size: int, count: int, window: int) -> Array:
 
 
 def _geometry(x: Array, kernel: Any, output: Any, samples: Array, spatial: int) -> Array:
-    """Flat places of every window's elements: (planes, *output, window elements)."""
+    """Flat positions of every window's elements: (planes, *output, window elements)."""
     sizes = x.shape[-spatial:]
     planes = int(np.prod(x.shape[:-spatial]))
     flat = samples.reshape(samples.size // spatial, spatial)[:planes]

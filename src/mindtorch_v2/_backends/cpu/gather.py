@@ -1,4 +1,4 @@
-"""Kernels that take or place whole slices, flat positions and masked elements, and the triangular ones."""
+"""Kernels that take or place whole slices, flat positions and masked elements; and triangles."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
         providers.native.pick(made.reshape(outer, vector.size, inner), np.ascontiguousarray(vector),
                               a.reshape(outer, a.shape[at], inner))
         return made
-    # The slices are known to be there, which spares `take` looking at each.
+    # The slices are known to exist, so `take` need not check each.
     return a.take(vector, at, None, "clip")
 
 
@@ -102,7 +102,7 @@ def index_add(a: Array, dim: int, index: Array, source: Array, alpha: Any) -> Ar
     at = wrap_dim(dim, a.ndim)
     _check_slices("index_add_", a, at, index, source)
     if alpha == 1 and index.dtype == INT64 and a.ndim > 1 and at in (0, a.ndim - 1) and index.size:
-        # One index an element, all those of a slice the same.
+        # One index per element, the same for all elements of a slice.
         steps = [0] * a.ndim
         steps[at] = index.reshape(-1).strides[0]
         scatter_add_step(a, at, restrided(index, source.shape, steps), source)
@@ -320,7 +320,7 @@ def triangle_mask(name: str, rows: int, columns: int, offset: int) -> Array:
     return lower if name == "tril" else ~lower
 
 
-# Masks of attention-sized matrices are asked for again and again.
+# Masks of attention-sized matrices are requested again and again.
 SMALL = 2**18
 small_triangle = lru_cache(maxsize=16)(triangle_mask)
 

@@ -53,7 +53,7 @@ def _inner(a: Array, square: Array, t: Array) -> None:
 
 
 def _twice_share(a: Array, square: Array, t: Array, approximate: str) -> None:
-    """Minus 1 to 1: twice the share of `a` that is let through, less 1, into `t`."""
+    """From -1 to 1: twice the share of `a` that passes, less 1, into `t`."""
     np.multiply(a, a, square)
     if approximate == "tanh":
         _inner(a, square, t)

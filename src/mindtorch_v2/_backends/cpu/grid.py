@@ -24,7 +24,7 @@ def _wide(a: Array) -> Array:
 
 
 def _reflected(place: Array, low: float, high: float) -> tuple[Array, Array]:
-    """Positions mirrored into `[low, high]`, and the sign that their derivative gets."""
+    """Positions mirrored into `[low, high]`, and the sign of their derivative."""
     span = high - low
     if span == 0:
         return np.zeros_like(place), np.zeros_like(place)
@@ -44,8 +44,8 @@ def _places(grid: Array, size: int, padding_mode: int, align_corners: bool) -> t
     if align_corners:
         place *= grid.dtype.type(half)
     else:
-        # A grid of all pixels lands on whole numbers up to rounding, and which side of them decides the gradient:
-        # so this rounds once, after the multiplication and the subtraction, as PyTorch does.
+        # A grid of all pixels lands on whole numbers up to rounding, and the side of them decides the gradient. So this
+        # rounds once, after the multiplication and the subtraction, as PyTorch does.
         place = (place.astype(np.float64) * half - 0.5).astype(grid.dtype)
     slope = np.full_like(place, half)
     if padding_mode == REFLECTION:
@@ -59,7 +59,7 @@ def _places(grid: Array, size: int, padding_mode: int, align_corners: bool) -> t
 
 
 class Samples:
-    """The pixels around every position: where they are, their weights and the weights' derivatives."""
+    """The pixels around every position: their numbers, their weights and the weights' derivatives."""
 
     def __init__(self, x: Array, grid: Array, mode: int, padding_mode: int, align_corners: bool) -> None:
         self.sizes = x.shape[2:]
@@ -74,7 +74,7 @@ class Samples:
     def _neighbours(self, place: Array, size: int) -> list[tuple[Array, Array, Array]]:
         """In one dimension, for the pixel at or before a position and the one after: number, weight and its slope.
 
-        Pixels outside, and those of positions that are no number, have a weight of zero and some number inside.
+        Pixels outside, and those of NaN positions, have a weight of zero and some valid number.
         """
         floor = np.rint(place) if self.nearest else np.floor(place)
         part = None if self.nearest else place - floor
@@ -107,15 +107,15 @@ class Pixels:
         self.flat = self.arranged(image.reshape(self.batch, self.channels, self.area))
 
     def arranged(self, values: Array) -> Array:
-        """Channels before places, as everywhere, in this order or back from it."""
+        """Channels before positions, as everywhere, in this order or back from it."""
         return np.ascontiguousarray(values.swapaxes(1, 2)) if self.by_pixel else values
 
     def spread(self, weight: Array) -> Array:
-        """A number for each place, to multiply all its channels with."""
+        """A number for each position, to multiply all its channels with."""
         return weight[:, :, None] if self.by_pixel else weight[:, None]
 
     def cells(self, index: Array) -> Array:
-        """Where in memory all channels of the given places are."""
+        """The memory positions of all channels of the given pixels."""
         if self.by_pixel:
             return ((index + self.images()) * self.channels)[:, :, None] + np.arange(self.channels)
         return (self.images() * self.channels + np.arange(self.channels) * self.area)[:, :, None] + index[:, None]
@@ -124,7 +124,7 @@ class Pixels:
         return np.arange(0, self.batch * self.area, self.area).reshape(-1, 1)
 
     def pick(self, index: Array) -> Array:
-        """All channels at the given places. The numbers are known to be inside, which spares `take` a buffer."""
+        """All channels of the given pixels. The numbers are known to be valid, which saves `take` a buffer."""
         if self.by_pixel:
             return self.flat.reshape(-1, self.channels).take(index + self.images(), 0, mode="clip")
         return self.flat.reshape(-1).take(self.cells(index), mode="clip")
@@ -170,7 +170,7 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
 
 def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode: int, padding_mode: int,
                           align_corners: bool, output_mask: Any) -> tuple[Array, Array]:
-    """Gradients of image and grid; those not asked for are empty."""
+    """Gradients of image and grid; those not requested are empty."""
     if not grid.size or not x.size:
         return np.zeros_like(x), np.zeros_like(grid)
     image, points = _wide(x), _wide(grid)

@@ -1,4 +1,4 @@
-"""Sampling images at given positions with cubic interpolation between four pixels a direction."""
+"""Sampling images at given positions with cubic interpolation between four pixels per direction."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CubicSamples:
         for number, size in zip((1, 0), sizes, strict=True):
             half = (size - 1) / 2 if align_corners else size / 2
             place = points[..., number] + 1
-            # Rounded once, as in PyTorch: see the places of linear interpolation.
+            # Rounded once, as in PyTorch: see the positions of linear interpolation.
             place = (place.astype(np.float64) * half - (0 if align_corners else 0.5)).astype(grid.dtype)
             floor = np.floor(place)
             weights, slopes = cubic_weights(place - floor)

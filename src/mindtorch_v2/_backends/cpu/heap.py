@@ -16,17 +16,17 @@ import os
 import sys
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-# What may stay free at the end of the heap, and the largest array that is taken from it; more glibc does not allow.
+# The limit of free memory at the end of the heap, and the largest array taken from it; glibc allows no more.
 KEPT_BYTES = 256 << 20
 LARGEST_BYTES = 32 << 20
-# Enough for the parameters, gradients and averages of a small model; larger ones wait for their first step anyway.
+# Enough for the parameters, gradients and averages of a small model; larger ones wait in their first step anyway.
 RESERVE_BYTES = 8 << 20
-POPULATE_WRITE = 23  # madvise: make pages present and writable, leaving what is in them
+POPULATE_WRITE = 23  # madvise: make pages present and writable, keeping their contents
 USER_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
 
 
 def keep_freed_memory() -> bool:
-    """Make the setting; False if it was left alone."""
+    """Make the setting; returns False if it was left alone."""
     if sys.platform != "linux" or os.environ.get("MINDTORCH_KEEP_MEMORY") == "0":
         return False
     if any(name in os.environ for name in USER_SETTINGS):
@@ -38,7 +38,7 @@ def keep_freed_memory() -> bool:
 
 
 def touch_reserve() -> bool:
-    """Have the system provide memory for the arrays to come; False if the allocator or the system cannot keep it."""
+    """Let the system provide memory for future arrays; returns False if the allocator or the system cannot keep it."""
     if not keep_freed_memory():
         return False
     library = _c_library()

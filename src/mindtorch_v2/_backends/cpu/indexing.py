@@ -18,9 +18,9 @@ BOOL = np.dtype(np.bool_)
 UINT8 = np.dtype(np.uint8)
 EVERYTHING = slice(None)
 ROUNDS = 4
-# Slices of so few elements, or so few elements altogether, are added element by element.
+# Slices with so few elements, or so few elements in total, are added element by element.
 NARROW, FEW = 32, 16384
-# Elements from which a mask is better turned into positions: NumPy's own loop jumps for every element.
+# Above this size, a mask is better converted to positions: NumPy's own loop branches for every element.
 MANY = 4096
 INDEX_DTYPES = frozenset((INT64, np.dtype(np.int32), BOOL, UINT8))
 
@@ -102,7 +102,7 @@ def range_error(index: Array, extent: int, dim: int) -> IndexError:
 
 
 def index_error(error: IndexError, indices: Sequence[Array | None]) -> IndexError:
-    """PyTorch's words for what NumPy found wrong with index arrays."""
+    """PyTorch's words for NumPy's complaint about index arrays."""
     text = str(error)
     if "broadcast" in text:
         shapes = ", ".join(str(list(i.shape)) for i in indices if i is not None)
@@ -111,7 +111,7 @@ def index_error(error: IndexError, indices: Sequence[Array | None]) -> IndexErro
 
 
 def check_put(a: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> None:
-    """Refuse values of another dtype, unless a mask says where a single one goes; arrays may be of any device."""
+    """Refuse values of another dtype, unless a mask says where a single value goes; arrays may be on any device."""
     if values.dtype != a.dtype and not (values.ndim == 0 and not accumulate and is_mask_only(indices)):
         raise RuntimeError("Index put requires the source and destination dtypes match, got "
                            f"{pretty(FROM_NUMPY[a.dtype])} for the destination and {pretty(FROM_NUMPY[values.dtype])} "
@@ -157,7 +157,7 @@ def is_mask_only(indices: Sequence[Array | None]) -> bool:
 
 
 def add_at(a: Array, key: tuple[Any, ...], values: Array) -> None:
-    """`a[key] += values`, where a position named several times receives every value."""
+    """`a[key] += values`, in which a position named several times receives every value."""
     if len(key) == 1 and key[0].dtype is BOOL:
         a[key] += values  # a mask names no position twice
         return
@@ -224,7 +224,7 @@ def add_slices(a: Array, dim: int, index: Array, source: Array) -> None:
     if starts.size == index.size:
         rows[index] += added
         return
-    # First the first mention of every slice, all at once, then the second…, then what is left one by one.
+    # First the first mention of every slice, all at once, then the second…, then the rest one by one.
     mention = np.arange(index.size) - np.repeat(starts, np.diff(starts, append=index.size))
     for number in range(min(int(mention.max()) + 1, ROUNDS)):
         chosen = order[mention == number]

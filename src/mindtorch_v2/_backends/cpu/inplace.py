@@ -1,4 +1,4 @@
-"""In-place kernels for the ops that optimizers live on: they write into their first array instead of a new one.
+"""In-place kernels for the ops of optimizers: they write into their first array instead of a new one.
 
 Each handles the common case (one floating type, one shape) itself and leaves the rest to the functional kernel, whose
 result the dispatcher then stores.

@@ -21,16 +21,16 @@ class LinAlgError(RuntimeError):
     """A matrix does not allow what was asked for."""
 
 
-LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # what PyTorch's says it is called
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # PyTorch's name of this error
 LinAlgError.__module__ = "torch._C"
 
 
-LARGE = 32  # rows from which on a call from Python for each matrix of a batch does not count
+LARGE = 32  # from this many rows on, a Python call per matrix of a batch costs little
 
-# np.linalg computes float32 and complex64 in double precision, which takes twice as long; its loops can do without.
+# np.linalg computes float32 and complex64 in double precision, which takes twice as long; its loops need not.
 try:
     from numpy.linalg import _umath_linalg as _loops
-except ImportError:  # it is NumPy's own affair where they are
+except ImportError:  # NumPy may move them
     _loops = None
 
 
@@ -39,16 +39,16 @@ def _refuse(*_: Any) -> None:
 
 
 def _in_single(name: str, results: str, a: np.ndarray, *others: np.ndarray) -> Any:
-    """What a loop of NumPy's makes in single precision; None if it has no such loop, or `a` another precision.
+    """The result of a NumPy loop in single precision; None if it has no such loop, or `a` has another precision.
 
-    In `results` `a` stands for the array's own type, `r` for its real one.
+    In `results`, `a` stands for the array's own type and `r` for its real type.
     """
     own = a.dtype.char
     loop = getattr(_loops, name, None) if own in "fF" and a.size else None
     signature = f"{own * (1 + len(others))}->{results.replace('a', own).replace('r', 'f')}"
     if loop is None or signature not in loop.types:
         return None
-    # A determinant exists always: there "invalid" only means a NaN.
+    # A determinant always exists: "invalid" only means a NaN there.
     failed = "ignore" if name == "slogdet" else "call"
     with np.errstate(call=_refuse, invalid=failed, over="ignore", divide="ignore", under="ignore"):
         return loop(a, *others, signature=signature)
@@ -134,7 +134,7 @@ def inv_ex(a: np.ndarray, check_errors: bool, name: str = "linalg.inv_ex") -> tu
         infos = infos_of(a, first_zero_pivot)
     if check_errors:
         raise_first(infos, SINGULAR_INVERSE, name)
-    # Singular matrices get NaN, the others what they would get alone.
+    # Singular matrices get NaN; the others get the same result as alone.
     good = infos == 0
     made = np.full_like(a, np.nan)
     made[good] = _inv(a[good])

@@ -49,7 +49,7 @@ def require_float(a: Array, kernel: str) -> None:
 
 
 def reduce(values: Array, reduction: int, dtype: np.dtype) -> Array:
-    """The losses, their mean or their sum; nothing has the mean NaN."""
+    """The losses, their mean or their sum; the mean of nothing is NaN."""
     if reduction == NONE:
         return values.astype(dtype, copy=False)
     total = mean_step(values) if reduction == MEAN else sum_step(values)
@@ -57,7 +57,7 @@ def reduce(values: Array, reduction: int, dtype: np.dtype) -> Array:
 
 
 def reduce_within(losses: Array, total: Array, dtype: np.dtype, put: Any) -> Array:
-    """A mean or sum of losses, put into the memory that they were in: like PyTorch's, it keeps all of that."""
+    """A mean or sum of losses, written to the losses' memory: as in PyTorch, it keeps all of that memory."""
     if losses.dtype != dtype or not losses.size:
         return np.asarray(total).astype(dtype, copy=False)
     made = losses[(0,) * losses.ndim + (...,)]
@@ -78,20 +78,20 @@ def _put(target: Array, number: Array) -> None:
 
 
 def _difference(a: Array, b: Array, reduction: int) -> Array:
-    """`a - b`, in memory that is taken separately if a single number is to be made of it."""
+    """`a - b`, in memory that is allocated separately if it will be reduced to a single number."""
     a, b = wide(a), wide(b)
     return np.subtract(a, b, None if reduction == NONE or a.shape != b.shape else empty(a.shape, a.dtype))
 
 
 def _by_formula(kind: int, a: Array, b: Array, reduction: int, p: float = 0.0) -> Array | None:
-    """Losses by the C kernels if they take these arrays, in memory as `_difference` has it."""
+    """Losses by the C kernels if they take these arrays, in memory as from `_difference`."""
     if not providers.elements(a, b):
         return None
     return formula(kind, a, b, p, out=None if reduction == NONE else empty(a.shape, a.dtype))
 
 
 def _slope_by_formula(kind: int, a: Array, b: Array, grad: Array, reduction: int, p: float) -> Array | None:
-    """The slope of losses of a single number by the C kernels if they take these arrays."""
+    """The slope of losses with a single target number, by the C kernels if they take these arrays."""
     if grad.size != 1 or not providers.elements(a, b):
         return None
     return formula(kind, a, b, p, float(share(grad, a.size, reduction).reshape(())),
@@ -107,7 +107,7 @@ def _difference_like(a: Array, b: Array) -> Array:
 
 
 def _keep_within(a: Array, limit: float) -> None:
-    """Bring the elements of an array to the nearest number between `-limit` and `limit`."""
+    """Limit the elements of an array to `-limit` and `limit`."""
     np.maximum(a, scalar_array(-limit, a.dtype), out=a)
     np.minimum(a, scalar_array(limit, a.dtype), out=a)
 
@@ -151,7 +151,7 @@ def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
     size = np.asarray(_difference(a, b, reduction))
     np.abs(size, size)
     if beta > 0:
-        # With m the smaller of size and beta, m (size - m / 2) / beta is both forms: choosing takes longer.
+        # With m the smaller of size and beta, m (size - m / 2) / beta covers both forms; choosing would take longer.
         smaller = np.minimum(size, scalar_array(beta, size.dtype))
         np.subtract(size, smaller * scalar_array(0.5, size.dtype), size)
         np.multiply(size, smaller, size)
@@ -316,7 +316,7 @@ def _pick(target: Array, weight: Array | None, classes: int, ignore_index: int,
     valid = target != ignore_index
     everyone = bool(valid.all())
     picked = target if everyone else np.where(valid, target, 0)
-    # Seen as unsigned, negative classes are large, so one comparison finds both kinds of strays.
+    # Read as unsigned, negative classes are large, so one comparison finds both kinds of wrong classes.
     outside = picked.view(np.uint64) >= classes
     if outside.any():
         raise IndexError(f"Target {int(picked[outside].flat[0])} is out of bounds.")
@@ -335,13 +335,13 @@ def _places(picked: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _samples(a: Array, target: Array) -> tuple[Array, Array]:
-    """Values and classes as the C kernels take them: (batch, classes, inner) and (batch, inner)."""
+    """Values and classes in the form of the C kernels: (batch, classes, inner) and (batch, inner)."""
     batch, classes = a.shape[:2]
     return a.reshape(batch, classes, -1), np.ascontiguousarray(target, np.int64).reshape(batch, -1)
 
 
 def _nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
-    """Losses of samples whose classes lie along dimension 1, and the total weight."""
+    """Losses of samples whose classes are along dimension 1, and the total weight."""
     _check_dtypes(target)
     if providers.rows(a) if weight is None else providers.rows(a, weight):
         losses = np.empty(target.shape, a.dtype)
@@ -357,7 +357,7 @@ def _nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_i
     if weights is None:
         total = values.dtype.type(picked.size)
     else:
-        # An ignored sample counts nothing, even where its value is infinite.
+        # An ignored sample counts nothing, even if its value is infinite.
         losses = np.where(weights == 0, values.dtype.type(0), losses * weights)
         total = weights.sum()
     if reduction == NONE:

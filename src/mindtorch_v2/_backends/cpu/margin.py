@@ -19,7 +19,7 @@ def _rows(x: Array) -> Array:
 
 
 def _finish(losses: Array, x: Array, reduction: int, shape: tuple[int, ...]) -> Array:
-    """The losses reduced, or in the shape that single losses come in."""
+    """The losses, reduced or in the shape of single losses."""
     if reduction == NONE:
         made = losses.reshape(shape)
     else:
@@ -46,7 +46,7 @@ def _check_classes(target: Any) -> None:
 
 
 def check_margin(x: Any, target: Any, p: Any, weight: Any) -> None:
-    """What is wrong with the arguments of `multi_margin_loss`, on any device, but for the classes themselves."""
+    """The fault in the arguments of `multi_margin_loss`, on any device, apart from the classes themselves."""
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
     if x.ndim > 2 or (x.ndim and not x.shape[-1]):
@@ -63,7 +63,7 @@ def check_margin(x: Any, target: Any, p: Any, weight: Any) -> None:
 
 
 def _missed(x: Array, target: Array, margin: Any) -> tuple[Array, Array]:
-    """By how much each other class comes too near to the true one, and where the true ones are."""
+    """How far each other class comes too near to the true one, and the true classes."""
     rows, true = _rows(x), target.reshape(-1, 1)
     missed = np.maximum(rows - np.take_along_axis(rows, true, 1) + np.asarray(margin, rows.dtype), 0)
     np.put_along_axis(missed, true, 0, 1)
@@ -112,7 +112,7 @@ def _is_target(x: Array, target: Array) -> Array:
 
 
 def _pairs(x: Array, target: Array, is_target: Array) -> tuple[Array, Array]:
-    """By how much each class that is not listed comes too near to each that is: sample, listed, other."""
+    """How far each unlisted class comes too near to each listed one: sample, listed, other."""
     rows = _rows(x)
     classes, counted = _listed(target)
     missed = np.maximum(rows[:, None, :] - np.take_along_axis(rows, classes, 1)[:, :, None] + rows.dtype.type(1), 0)

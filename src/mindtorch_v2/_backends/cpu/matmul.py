@@ -13,10 +13,10 @@ from .view import expand_step
 
 Array = Any
 
-# Types whose products NumPy hands to BLAS or computes exactly; the rest is widened or refused.
+# Types whose products NumPy passes to BLAS or computes exactly; others are widened or refused.
 DIRECT = frozenset(d for d, kind in FROM_NUMPY.items() if d not in HALF_TYPES and kind.category != BOOL)
 HALF = frozenset(HALF_TYPES)
-# BLAS is slow on small transposed right factors: below this many elements, copying them first is several times faster.
+# BLAS is slow on small transposed right factors: below this size, copying them first is several times faster.
 SMALL_MATRIX = 1024
 C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
@@ -37,7 +37,7 @@ BYTES = np.dtype(np.int8), np.dtype(np.uint8)
 
 
 def refuse_bool(a: Array, kernel: str) -> None:
-    """Booleans have no matrix product in PyTorch."""
+    """Refuse booleans, which have no matrix product in PyTorch."""
     if a.dtype == np.bool_:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
 
@@ -55,7 +55,7 @@ def product(a: Array, b: Array) -> Array:
 
 
 def check_matrices(a: Array, b: Array) -> None:
-    """PyTorch's conditions on two matrices to be multiplied."""
+    """PyTorch's conditions on two matrices to multiply."""
     if a.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if b.ndim != 2:
@@ -105,7 +105,7 @@ def mm(a: Array, b: Array) -> Array:
 
 
 def _blas_ready(a: Array) -> Array:
-    """Matrices of a batch with a gap in both dimensions are copied: NumPy would multiply them without BLAS."""
+    """Copy matrices of a batch with gaps in both dimensions: NumPy would multiply them without BLAS."""
     item = a.dtype.itemsize
     return a if item in a.strides[-2:] or a.size < 64 else np.ascontiguousarray(a)
 
@@ -178,7 +178,7 @@ def _factor(value: Any, a: Array) -> Array:
 
 
 def combine(bias: Array, made: Array, beta: Any, alpha: Any, dtype: np.dtype) -> Array:
-    """`beta * bias + alpha * made`, in the memory of the fresh array `made`. With beta 0, bias is not even read."""
+    """`beta * bias + alpha * made`, in the memory of the fresh array `made`. With beta 0, bias is not read."""
     _expandable(bias, made.shape)
     if alpha != 1:
         made *= _factor(alpha, bias)

@@ -1,8 +1,8 @@
-"""Maxima of windows with the number of the element each came from, one dimension at a time.
+"""Maxima of windows with the number of the element that each came from, one dimension at a time.
 
-Elements of a window are numbered in row-major order, and the last dimension is reduced first. Whatever a later step
-along a dimension brings then has a higher number than anything before it, so that choosing a number is a product with
-"is larger" and a maximum: small integers without a branch.
+Elements of a window are numbered in row-major order, and the last dimension is reduced first. So anything that a later
+step along a dimension adds has a higher number than everything before it. Choosing a number is then a product with "is
+larger" and a maximum: small integers without a branch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def numbers_type(kernel: Sizes) -> type:
 
 def padded_rows(x: Array, before: Sizes, after: Sizes, value: Any, step: int,
                 reach: int) -> tuple[Array, Sizes]:
-    """A flat copy with margins, and its shape: rows are a multiple of `step` long, and `reach` elements follow."""
+    """A flat copy with margins, and its shape: row lengths are a multiple of `step`, and `reach` elements follow."""
     lead = x.ndim - len(before)
     sizes = [b + n + a for b, n, a in zip(before, x.shape[lead:], after)]
     sizes[-1] += -sizes[-1] % step
@@ -49,7 +49,7 @@ def _choose(views: list[Array], numbers: list[Array] | None, radix: int, kind: t
 
 def window_maxima(x: Array, kernel: Sizes, stride: Sizes, dilation: Sizes, out: Sizes, before: Sizes, after: Sizes,
                   lowest: Any) -> tuple[Array, Array]:
-    """Maxima of all windows of the last dimensions, and the numbers of the elements; NaN spoils the numbers."""
+    """Maxima of all windows of the last dimensions, and the numbers of the elements; NaN makes the numbers wrong."""
     kind = numbers_type(kernel)
     step, reach = stride[-1], dilation[-1] * (kernel[-1] - 1)
     if any(before) or any(after) or x.shape[-1] % step or reach >= step or not x.flags.c_contiguous:
@@ -57,7 +57,7 @@ def window_maxima(x: Array, kernel: Sizes, stride: Sizes, dilation: Sizes, out: 
     else:
         flat, shape = x.reshape(-1), x.shape
     count = math.prod(shape) // step
-    # Rows are a multiple of the stride long, so that one strided run passes over all of them.
+    # Row lengths are a multiple of the stride, so that one strided run passes over all of them.
     starts = [t * dilation[-1] for t in range(kernel[-1])]
     best, chosen = _choose([flat[a: a + (count - 1) * step + 1: step] for a in starts], None, 1, kind)
     pitched = (*shape[:-1], shape[-1] // step)

@@ -1,4 +1,4 @@
-"""Taking memory, filling it and copying, as steps: kernels that do one of these call it from here."""
+"""Allocating memory, filling it and copying, as steps: kernels that do one of these call it from here."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _strides(a: Array) -> tuple[int, ...]:
 
 
 def in_order(size: tuple[int, ...], dtype: np.dtype, order: Any) -> Array:
-    """Uninitialised memory without gaps whose dimensions lie in an order, from the outermost to the innermost."""
+    """Uninitialised memory without gaps, with dimensions in a given order from the outermost to the innermost."""
     steps = ordered_strides(size, order, dtype.itemsize)
-    # `empty_like` gives memory that belongs to the array itself, which a transposed one's does not.
+    # `empty_like` gives memory that belongs to the array itself; a transposed array's does not.
     return new_array_like(np.lib.stride_tricks.as_strided(new_array(1, dtype), size, steps), dtype, "K", False)
 
 
@@ -42,13 +42,13 @@ def empty(size: tuple[int, ...], dtype: np.dtype) -> Array:
 
 @step("aten::empty", "memory_format", lambda size, kind: (size, kind, None, None, False, None))
 def blank(size: tuple[int, ...], kind: dtype | None) -> Array:
-    """Uninitialised memory as a program asks for it: in the default dtype unless another is given."""
+    """Uninitialised memory for a program's request: in the default dtype unless another is given."""
     return new_array(size, (kind or DefaultDtype.value).np)
 
 
 @step("aten::new_empty", "", lambda like, size, kind: (like, size, kind, None, None, False))
 def new_empty(like: Array, size: tuple[int, ...], kind: dtype | None) -> Array:
-    """Uninitialised memory as a program asks for it: of an array's dtype unless another is given."""
+    """Uninitialised memory for a program's request: in an array's dtype unless another is given."""
     return blank(size, kind or FROM_NUMPY[like.dtype])
 
 
@@ -69,7 +69,7 @@ empty_in_format = step("aten::empty", "memory_format", lambda size, dtype, memor
 @step("aten::empty_strided", "", lambda like, dtype: (like.shape, _strides(like), FROM_NUMPY[dtype], STRIDED, None,
                                                        None), places=())
 def empty_strided(like: Array, dtype: np.dtype) -> Array:
-    """Uninitialised memory in the order of another array's."""
+    """Uninitialised memory in another array's order."""
     if like.ndim < 2:
         return new_array(like.shape, dtype)
     if 0 in like.strides:
@@ -80,13 +80,13 @@ def empty_strided(like: Array, dtype: np.dtype) -> Array:
 @step("aten::new_empty_strided", "", lambda source, like: (source, like.shape, _strides(like), None, None, None, None),
       places=(0,))
 def new_empty_strided(source: Array, like: Array) -> Array:
-    """Uninitialised memory in the order of another array's, for values of an array."""
+    """Uninitialised memory in another array's order, for values of an array."""
     return empty_strided(like, source.dtype)
 
 
 @step("aten::fill_", "Scalar")
 def fill_(target: Array, value: Any) -> Array:
-    """Every element set to a number."""
+    """Set every element to a number."""
     if providers.native is None or not providers.native.fill(target, value):
         target.fill(value)
     return target
@@ -94,7 +94,7 @@ def fill_(target: Array, value: Any) -> Array:
 
 @step("aten::zero_")
 def zero_(target: Array) -> Array:
-    """Every element set to 0."""
+    """Set every element to 0."""
     if providers.native is None or not providers.native.fill(target, 0):
         target.fill(0)
     return target
@@ -106,18 +106,19 @@ def _saturated(source: Array) -> Array:
 
 
 def _exponents(source: Array) -> Array:
-    """Values of float8_e8m0fnu, powers of two: PyTorch drops the sign and stores the smallest one for zero."""
+    """Values of float8_e8m0fnu, powers of two: PyTorch drops the sign and stores the smallest value for zero."""
     return np.maximum(np.abs(source.astype(np.float32)), np.float32(2.0 ** -127))
 
 
-# What is done to values before they are stored in types with eight bits, which NumPy's casts know less about.
+# Conversions before values are stored in 8-bit types, about which NumPy's casts know less.
 FITTED = {d.np: {"float8_e4m3fn": _saturated, "float8_e8m0fnu": _exponents}[d.name] for d in FLOAT8
           if d.name in ("float8_e4m3fn", "float8_e8m0fnu")}
 
 
 def _whole(source: Array, kind: str) -> Array:
-    """Floats without their fractions, before they go into fewer bits. What has no place in 32 bits is their smallest
-    value, as x86 has it; NumPy's direct cast depends on the machine. Unsigned targets take the low bits of 64.
+    """Floats without their fractions, before they are stored in fewer bits. A value that does not fit in 32 bits
+    becomes their smallest value, as on x86; NumPy's direct cast depends on the machine. Unsigned targets take the low
+    bits of 64.
     """
     if kind == "u":
         return source.astype(np.int64)
@@ -148,7 +149,7 @@ CONVERSIONS = {
     (BOOL, INT64): elements.INTEGERS_TO_FLAGS,
 }
 if _X86:
-    # Elsewhere the compiler's conversion of numbers that do not fit is another one.
+    # On other processors, the compiler converts numbers that do not fit differently.
     CONVERSIONS |= {(INT64, FLOAT32): elements.FLOAT32_TO_INTEGERS, (INT64, FLOAT64): elements.FLOAT64_TO_INTEGERS,
                     (UINT8, FLOAT32): elements.FLOAT32_TO_BYTES}
 
@@ -177,26 +178,26 @@ copy_ = step("aten::copy_", "", lambda target, source: (target, source, False))(
 
 @step("aten::empty_like", "", lambda like, dtype: (like, FROM_NUMPY[dtype], None, None, None, None))
 def empty_like(like: Array, dtype: np.dtype) -> Array:
-    """Memory in the shape of an array and the order of its dimensions."""
+    """Memory with the shape of an array and the order of its dimensions."""
     return empty_strided(like, dtype)
 
 
 @step("aten::empty_like", "", lambda like, kind: (like, kind, STRIDED, None, False, None))
 def blank_like(like: Array, kind: dtype) -> Array:
-    """Memory in the shape of an array and the order of its dimensions, as a program asks for it."""
+    """Memory with the shape of an array and the order of its dimensions, for a program's request."""
     return empty_strided(like, kind.np)
 
 
 @step("aten::empty_like", "", lambda like, dtype: (like, FROM_NUMPY[dtype], None, None, None, None))
 def empty_like_contiguous(like: Array, dtype: np.dtype) -> Array:
-    """Memory in the shape of an array, in row-major order."""
+    """Memory with the shape of an array, in row-major order."""
     return empty(like.shape, dtype)
 
 
 @step("aten::empty_like", "", lambda like, dtype, memory_format: (like, FROM_NUMPY[dtype], None, None, None,
                                                                   memory_format))
 def empty_like_in_format(like: Array, dtype: np.dtype, memory_format: Any) -> Array:
-    """Memory in the shape of an array, in the order of a memory format."""
+    """Memory with the shape of an array, in the order of a memory format."""
     return empty_in_format(like.shape, dtype, memory_format)
 
 
@@ -218,7 +219,7 @@ def zeros(size: tuple[int, ...], dtype: np.dtype) -> Array:
 
 @step("aten::zeros_like", "", lambda like: (like, None, None, None, None, None))
 def zeros_like(like: Array) -> Array:
-    """Zeros in the shape of an array, in row-major order."""
+    """Zeros with the shape of an array, in row-major order."""
     return zero_(empty_like_contiguous(like, like.dtype))
 
 
@@ -233,7 +234,7 @@ preserving_clone_step = step("aten::clone", "", lambda a: (a, None))(preserving_
 
 @step("aten::contiguous", "", lambda a: (a, contiguous_format))
 def contiguous_step(a: Array) -> Array:
-    """A copy in row-major order, for what is not in it."""
+    """A copy in row-major order, for an array in another order."""
     return clone_step(a)
 
 
@@ -251,12 +252,12 @@ def _to_copy(a: Array, dtype: np.dtype) -> Array:
 @step("aten::to", "dtype", lambda a, dtype: (a, FROM_NUMPY[dtype], False, False, None))
 @providers.direct("to")
 def to(a: Array, dtype: np.dtype) -> Array:
-    """An array in a dtype; itself if it has it already."""
+    """An array in a dtype; the array itself if it has that dtype."""
     return a if a.dtype == dtype else _to_copy(a, dtype)
 
 
 if providers.native is not None:
-    # Kernels in C do these steps themselves, unless somebody hears of them.
+    # Kernels in C do these steps themselves, unless a recorder or a tap is on.
     providers.native.set_hook(HOOK)
     for _name, _step in (("empty", empty), ("empty_like", empty_like_contiguous), ("to", to),
                          ("zero_", zero_)):

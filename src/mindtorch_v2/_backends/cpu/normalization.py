@@ -28,7 +28,7 @@ def wide(a: Array) -> Array:
 
 
 def _contiguous(a: Array) -> Array:
-    """The array itself, or a copy in row-major order: rows have to lie without gaps."""
+    """The array itself, or a copy in row-major order: rows must have no gaps."""
     return a if a.flags.c_contiguous else contiguous_step(a)
 
 
@@ -38,10 +38,10 @@ def _nothing(dtype: np.dtype) -> Array:
 
 def _standardise(rows: Array, eps: float, scale: Array | None = None,
                  shift: Array | None = None) -> tuple[Array, Array, Array]:
-    """Each row minus its mean, times `rstd`, then scaled and shifted; and both of them as columns."""
+    """Each row minus its mean, times `rstd`, then scaled and shifted; also means and `rstd` as columns."""
     count = rows.shape[1]
     made, mean, rstd = empty(rows.shape, rows.dtype), *(empty((rows.shape[0], 1), rows.dtype) for _ in range(2))
-    np.true_divide(row_sums(rows)[:, None], rows.dtype.type(count), mean)  # of nothing, NaN
+    np.true_divide(row_sums(rows)[:, None], rows.dtype.type(count), mean)  # NaN for empty rows
     with SpreadInPlace(count):
         for part in parts(*rows.shape):
             block = np.subtract(rows[part], mean[part], made[part])
@@ -103,7 +103,7 @@ def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Arra
 @providers.direct("layer_norm_back")
 def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Array, rstd: Array, weight: Array | None,
                         bias: Array | None, output_mask: Any) -> tuple[Array, Array, Array]:
-    """Gradients of input, weight and bias; those not asked for are empty."""
+    """Gradients of input, weight and bias; those not requested are empty."""
     shape = tuple(normalized_shape)
     size = (math.prod(a.shape[: a.ndim - len(shape)]), math.prod(shape))
     grad, a = _contiguous(grad), _contiguous(a)
@@ -141,7 +141,7 @@ def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Arra
 
 def _three(made: Array | None, second: Array | None, third: Array | None, a: Array, weight: Array | None,
            bias: Array | None) -> tuple[Array, Array, Array]:
-    """Gradients of input, weight and bias in their types; those that are None are empty."""
+    """Gradients of input, weight and bias in their types; missing ones are empty."""
     return (_nothing(a.dtype) if made is None else made.reshape(a.shape).astype(a.dtype, copy=False),
             _nothing(a.dtype) if second is None else second.astype((a if weight is None else weight).dtype, copy=False),
             _nothing(a.dtype) if third is None else third.astype((a if bias is None else bias).dtype, copy=False))
@@ -195,7 +195,7 @@ def _of_channels(groups: Array, weight: Array | None, n: int, c: int, group: int
 @providers.direct("group_norm_back")
 def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight: Array | None, n: int, c: int,
                         hxw: int, group: int, output_mask: Any) -> tuple[Array, Array, Array]:
-    """Gradients of input, weight and bias; those not asked for are empty."""
+    """Gradients of input, weight and bias; those not requested are empty."""
     x, pull = wide(a).reshape(n * c, hxw), wide(grad).reshape(n * c, hxw)
     parameter = a.dtype if weight is None else weight.dtype
     if providers.rows(x, pull, wide(mean), wide(rstd), *(() if weight is None else (wide(weight),))):
@@ -258,7 +258,7 @@ def _update_running(running_mean: Array | None, running_var: Array | None, mean:
 
 
 def _check_one_dtype(a: Array, *parameters: Array | None) -> None:
-    """Parameters and statistics have the input's dtype; those of 16-bit inputs may be float32."""
+    """Check dtypes: parameters and statistics have the input's; those of 16-bit inputs may be float32."""
     for parameter in parameters:
         if parameter is None or parameter.dtype == a.dtype:
             continue
@@ -278,7 +278,7 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
     parameters = [None if p is None else wide(p) for p in (weight, bias)]
     if training and providers.rows(x, *(p for p in parameters if p is not None)):
         made = empty_like_contiguous(a, x.dtype)
-        mean, variance, invstd = (np.empty(x.shape[1], x.dtype) for _ in range(3))  # each is a tensor of its own
+        mean, variance, invstd = (np.empty(x.shape[1], x.dtype) for _ in range(3))  # each is a separate tensor
         providers.native.batch_norm(made, x, mean, variance, invstd, *parameters, eps, True)
         _update_running(running_mean, running_var, mean, variance, x.shape[0] * x.shape[2], momentum)
         return made.reshape(a.shape).astype(a.dtype, copy=False), mean, invstd
@@ -315,7 +315,7 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
 def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mean: Array | None,
                         running_var: Array | None, save_mean: Array, save_invstd: Array, train: bool, eps: float,
                         output_mask: Any) -> tuple[Array, Array, Array]:
-    """Gradients of input, weight and bias; those not asked for are empty."""
+    """Gradients of input, weight and bias; those not requested are empty."""
     x, pull = _channels(wide(a)), _channels(wide(grad))
     if train:
         mean, invstd = save_mean, save_invstd

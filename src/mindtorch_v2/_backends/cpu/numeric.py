@@ -25,7 +25,7 @@ def frexp(a: Array) -> tuple[Array, Array]:
 
 
 def nonzero_static(a: Array, size: int, fill_value: int) -> Array:
-    """The positions of the nonzero elements, cut or filled up to a given number."""
+    """The positions of the nonzero elements, cut or padded to a given number."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = np.argwhere(a)[:size] if a.ndim else np.zeros((min(int(bool(a)), size), 0), np.int64)
@@ -75,11 +75,11 @@ COMBINE = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.fmax, 
 
 
 def _segment_of(lengths: Array, size: int) -> Array:
-    """The global number of the segment of every entry, in rows, with those left over in a last extra one."""
+    """The global number of the segment of every entry, in rows; remaining entries are in an extra last one."""
     rows = lengths.reshape(-1, lengths.shape[-1])
     count = rows.shape[1]
     ends = np.cumsum(rows, 1)
-    # How many segments have ended at or before each position.
+    # The number of segments that have ended at or before each position.
     position = (ends[:, None, :] <= np.arange(size)[None, :, None]).sum(2)
     return position + np.arange(len(rows))[:, None] * (count + 1)
 
@@ -133,7 +133,7 @@ def segment_reduce_backward(grad: Array, data: Array, output: Array, reduce: str
 
 
 def _counted_by_search(points: Array, edges: Sequence[Array], weight: Any, density: bool) -> Array:
-    """Counts between edges that do not ascend: what a binary search finds, as in PyTorch; NumPy refuses them."""
+    """Counts between edges that do not ascend: the result of a binary search, as in PyTorch; NumPy refuses them."""
     inside = np.ones(len(points), bool)
     places = []
     for column, borders in enumerate(edges):

@@ -1,4 +1,4 @@
-"""Kernels that take a whole optimizer step of one parameter: they write into the arrays they are given."""
+"""Kernels that do a whole optimizer step of one parameter: they write into the given arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def blocks(*arrays: Array | None) -> Iterator[Any]:
 
 
 def working(a: Array) -> Array:
-    """The contents in the dtype steps are computed in: at least float32."""
+    """The contents in the dtype in which steps are computed: at least float32."""
     return a.astype(np.float32) if a.dtype.itemsize < 4 else a
 
 

@@ -1,4 +1,4 @@
-"""Sequences of different lengths: packed, which leaves out what is padding, and padded."""
+"""Sequences of different lengths: packed, without padding, and padded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ cat_step = step("aten::cat")(cat)
 
 
 def _present(sizes: Array, batch: int) -> Array:
-    """`(time, batch)`: whether a sequence still runs at a time, given how many do; longer ones come first."""
+    """`(time, batch)`: whether a sequence still runs at a time, given the number that do; longer ones come first."""
     return np.arange(batch) < sizes[:, None]
 
 
@@ -44,7 +44,7 @@ def pack(padded: Array, lengths: Array, batch_first: bool) -> tuple[Array, Array
                            "pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
                            "requirement if you do not need ONNX exportability.")
     sizes = empty((int(lengths[0]),), lengths.dtype)
-    # From the shortest on: all that are at least as long have the same times in common.
+    # From the shortest on: all sequences that are at least as long share these times.
     parts, start = [], 0
     for length in np.unique(lengths).tolist():
         size = int(np.count_nonzero(lengths >= length))
@@ -57,7 +57,7 @@ def pack(padded: Array, lengths: Array, batch_first: bool) -> tuple[Array, Array
 
 
 def pack_backward(grad: Array, input_size: Sequence[int], batch_sizes: Array, batch_first: bool) -> Array:
-    """Rows back to where they were packed from, zeros elsewhere."""
+    """Rows back at the places from which they were packed, zeros elsewhere."""
     shape = tuple(input_size)
     made = zeros((shape[1], shape[0], *shape[2:]) if batch_first else shape, grad.dtype)
     row = 0
@@ -69,6 +69,6 @@ def pack_backward(grad: Array, input_size: Sequence[int], batch_sizes: Array, ba
 
 
 def lengths(batch_sizes: Array) -> Array:
-    """How long each sequence is."""
+    """The length of each sequence."""
     made = empty((int(batch_sizes[0]),), batch_sizes.dtype)
     return _present(batch_sizes, len(made)).sum(0, out=made)

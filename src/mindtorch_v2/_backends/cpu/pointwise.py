@@ -41,7 +41,7 @@ def widened(function: Function) -> Function:
 
 
 def broadcasting(function: Function) -> Function:
-    """Decorator: shapes that do not go together are reported in PyTorch's words."""
+    """Decorator: reports shapes that do not fit together in PyTorch's words."""
 
     @functools.wraps(function)
     def kernel(*args: Any) -> Array:
@@ -127,7 +127,7 @@ def signbit(a: Array) -> Array:
 
 
 def unspread(a: Array) -> Array:
-    """The array, or a copy if it repeats memory: NumPy would put repeated dimensions innermost in results like it."""
+    """The array, or a copy if it repeats memory: NumPy would put repeated dimensions innermost in similar results."""
     return np.ascontiguousarray(a) if 0 in a.strides else a
 
 
@@ -138,7 +138,7 @@ def absolute(a: Array) -> Array:
         raise unsupported("abs_cpu", a.dtype)
     if a.dtype.kind == "c":
         return np.abs(a)
-    # The result lies as the operand does.
+    # The result has the operand's layout.
     return _absolute_into(a, empty(a.shape, a.dtype) if a.flags.c_contiguous else np.empty_like(a, subok=False))
 
 
@@ -177,7 +177,7 @@ def fraction(a: Array) -> Array:
 
 
 def scratch(value: Any) -> Array:
-    """A result that may be written into: NumPy gives scalars for 0-d operands."""
+    """A writable result: NumPy gives scalars for 0-d operands."""
     return value if value.shape else np.asarray(value)
 
 
@@ -231,7 +231,7 @@ def sinc(a: Array) -> Array:
 
 @widened
 def logit(a: Array, eps: float | None) -> Array:
-    """`log(a / (1 - a))`, with the argument kept `eps` away from 0 and 1."""
+    """`log(a / (1 - a))`, with the argument limited to `eps` from 0 and 1."""
     if eps is not None:
         a = np.clip(a, scalar_array(eps, a.dtype), scalar_array(1.0 - eps, a.dtype))
     return np.log(a / (ONES[a.dtype] - a))
@@ -239,7 +239,7 @@ def logit(a: Array, eps: float | None) -> Array:
 
 @widened
 def logit_backward(grad: Array, a: Array, eps: float | None) -> Array:
-    """Gradient of `logit`: 0 outside of the kept range, NaN outside of [0, 1] if there is none."""
+    """Gradient of `logit`: 0 outside the limits, NaN outside [0, 1] without limits."""
     inside = (a >= scalar_array(0.0 if eps is None else eps, a.dtype)) & (
         a <= scalar_array(1.0 if eps is None else 1.0 - eps, a.dtype))
     outside = np.array(np.nan if eps is None else 0.0, a.dtype)

@@ -37,7 +37,7 @@ def _times(values: Any) -> str:
 
 
 def of_images(kernel: Callable[..., Any], spatial: int, name: str) -> Callable[..., Any]:
-    """A kernel, which of images the C kernel of this name is asked first."""
+    """A kernel that tries the C kernel of this name first, for images."""
     return providers.direct(name)(kernel) if spatial == 2 else kernel
 
 
@@ -100,7 +100,7 @@ class Pool:
         return any(s < d * (k - 1) + 1 for s, d, k in zip(self.stride, self.dilation, self.kernel))
 
     def grid(self, vectors: list[Array]) -> Array:
-        """The sum of one vector a dimension, over all positions."""
+        """The sum of one vector per dimension, over all positions."""
         total: Array = 0
         for axis, vector in enumerate(vectors, start=-len(vectors)):
             total = total + along(axis, len(vectors), vector)
@@ -108,7 +108,7 @@ class Pool:
 
     @cached_property
     def bounds(self) -> tuple[Array, ...]:
-        """Where windows begin and end inside the image, as the C kernels want it: in a line, it is one row high."""
+        """Where windows begin and end inside the image, in the form of the C kernels; a line is an image of one row."""
         made = []
         for o, s, p, k, d, n in zip(self.out, self.stride, self.padding, self.kernel, self.dilation, self.sizes):
             start = np.arange(o, dtype=np.int64) * s - p
@@ -127,12 +127,12 @@ class Pool:
 
     @cached_property
     def starts(self) -> tuple[Array, Array]:
-        """The flat index of every window's first element, and the index that stands for it if all are lowest."""
+        """The flat index of every window's first element, and the index to use if all elements are lowest."""
         starts = [np.arange(o) * s - p for o, s, p in zip(self.out, self.stride, self.padding)]
         base = self.grid([start * step for start, step in zip(starts, self.steps)])
         if not any(self.padding):
             return base, base
-        # The first element is only chosen in the padding if all are lowest: then the first real one is meant.
+        # The first element is chosen in the padding only if all are lowest: then the first real one is meant.
         real = [np.where(start < 0, start % d, start) for start, d in zip(starts, self.dilation)]
         return base, self.grid([start * step for start, step in zip(real, self.steps)])
 
@@ -143,7 +143,7 @@ def _hashed(value: Any) -> Any:
 
 def pool_of(op: str, x: Array, spatial: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
             ceil_mode: bool) -> Pool:
-    """The geometry of a call: a network asks for the same few again and again."""
+    """The geometry of a call, cached: a network uses the same few again and again."""
     return _kept_pool(op, x.shape, spatial, _hashed(kernel_size), _hashed(stride), _hashed(padding), _hashed(dilation),
                       ceil_mode)
 
@@ -155,7 +155,7 @@ _kept_pool = lru_cache(maxsize=64)(Pool)
 
 
 def lowest(dtype: np.dtype) -> Any:
-    """What no element of a type is below."""
+    """The lowest value of a type."""
     return -np.inf if dtype in FLOAT_DTYPES else np.iinfo(dtype).min
 
 
@@ -176,11 +176,11 @@ def _largest(views: list[tuple[int, Array]]) -> tuple[Array, Array]:
 
 
 def _maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
-    """Maxima and where they are, counted from their window's first element."""
+    """Maxima and their positions, counted from their window's first element."""
     if x.size:
         best, chosen = window_maxima(x, pool.kernel, pool.stride, pool.dilation, pool.out, pool.padding, pool.after,
                                      lowest(x.dtype))
-        # A sum is NaN if an element is, and rarely else.
+        # A sum is NaN if an element is, and rarely otherwise.
         if x.dtype not in FLOAT_DTYPES or not np.isnan(best.sum()):
             return best, pool.offsets.take(chosen)
     padded = padded_copy(x, pool.padding, pool.after, lowest(x.dtype))
@@ -188,13 +188,13 @@ def _maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
 
 
 def refuse_bool(x: Array, op: str) -> None:
-    """Booleans are not pooled."""
+    """Refuse booleans, which are not pooled."""
     if x.dtype == np.bool_:
         raise NotImplementedError(f"\"{op}\" not implemented for 'Bool'")
 
 
 def max_pool(spatial: int) -> Callable[..., tuple[Array, Array]]:
-    """Kernel: maxima and where in the image they are, as flat indices."""
+    """Kernel: maxima and their positions in the image, as flat indices."""
     op = f"max_pool{spatial}d"
 
     def kernel(x: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
@@ -207,7 +207,7 @@ def max_pool(spatial: int) -> Callable[..., tuple[Array, Array]]:
 
 
 def pooled_maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
-    """Maxima of all windows and where in the image they are, as flat indices."""
+    """Maxima of all windows and their positions in the image, as flat indices."""
     if len(pool.out) < 3 and providers.rows(x):
         shape = (*pool.lead, *pool.out)
         made, where = np.empty(shape, x.dtype), np.empty(shape, np.int64)
@@ -255,7 +255,7 @@ def max_pool_backward(spatial: int) -> Callable[..., Array]:
 
 
 def max_unpool(spatial: int) -> Callable[..., Array]:
-    """Kernel: values back at the places that pooling took them from."""
+    """Kernel: values back at the positions that pooling took them from."""
 
     def kernel(x: Array, indices: Array, output_size: Any, stride: Any = None, padding: Any = None) -> Array:
         alert(f"max_unpooling{spatial}d_forward_out")
@@ -303,7 +303,7 @@ def _divisor(pool: Pool, count_include_pad: bool, divisor_override: int | None) 
 
 
 def _divisors(pool: Pool, divisor: Any) -> Array:
-    """One divisor for each window, as the C kernels want it."""
+    """One divisor for each window, in the form of the C kernels."""
     shape = pool.out if len(pool.out) == 2 else (1, *pool.out)
     return np.ascontiguousarray(np.broadcast_to(np.asarray(divisor, np.float32), shape))
 

@@ -24,7 +24,7 @@ def memory_order(target: Array) -> list[int]:
 
 
 def fill(target: Array, draw: Callable[[tuple[int, ...]], Array]) -> Array:
-    """Fill in the order of memory, which is PyTorch's whatever the order of the dimensions."""
+    """Fill in the order of memory, which is PyTorch's order for any order of dimensions."""
     if target.flags.c_contiguous:
         target[...] = draw(target.shape)
         return target
@@ -36,13 +36,13 @@ def fill(target: Array, draw: Callable[[tuple[int, ...]], Array]) -> Array:
 
 @step("aten::div", "out")
 def divide_into(a: Array, b: Array, out: Array) -> Array:
-    """The quotient, in memory that is there."""
+    """The quotient, in existing memory."""
     return np.true_divide(a, b, out=out)
 
 
 @step("aten::argmax", "out")
 def argmax_into(a: Array, dim: int, keepdim: bool, out: Array) -> Array:
-    """The position of the first largest element, in memory that is there."""
+    """The position of the first largest element, in existing memory."""
     return np.argmax(wide(a), dim, out, keepdims=keepdim)
 
 

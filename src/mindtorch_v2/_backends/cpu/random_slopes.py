@@ -13,7 +13,7 @@ Array = Any
 
 
 def rrelu_with_noise(x: Array, noise: Array, lower: float, upper: float, engine: MersenneGenerator) -> Array:
-    """Negative elements times slopes of [lower, upper), which go into `noise`; the others have slope 1.
+    """Negative elements times slopes from [lower, upper), which are stored in `noise`; the others have slope 1.
 
     Only negative elements and zeros take a number from the stream, in order.
     """

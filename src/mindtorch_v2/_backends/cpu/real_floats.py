@@ -1,4 +1,4 @@
-"""Which dtypes activation functions take."""
+"""The dtypes that activation functions take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def floats_only(name: str) -> Callable[[Function], Function]:
-    """Decorator: other dtypes than real floats are refused; 16-bit floats are computed in float32."""
+    """Decorator: refuses dtypes other than real floats; 16-bit floats are computed in float32."""
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)

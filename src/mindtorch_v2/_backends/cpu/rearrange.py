@@ -20,7 +20,7 @@ Array = Any
 
 
 def _moved(x: Array, cells: Any, order: Any, shape: Any) -> Array:
-    """Cells in another order, in memory of their own."""
+    """Cells in another order, in new memory."""
     seen = x.reshape(cells).transpose(order)
     made = np.empty(seen.shape, x.dtype)
     return copy_into(made, seen).reshape(shape)

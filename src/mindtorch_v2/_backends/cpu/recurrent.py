@@ -1,8 +1,8 @@
-"""One direction of one recurrent layer over all its time steps, and the way back.
+"""One direction of one recurrent layer over all its time steps, and its backward.
 
-Whatever does not depend on the previous step is done for all steps at once: the products with the input weights, all
-weight gradients, and in NumPy the derivatives of an LSTM's gates. What a step needs for the way back is kept in one
-flat workspace; a plain layer needs only its output.
+Everything that does not depend on the previous step is done for all steps at once: the products with the input weights,
+all weight gradients, and in NumPy the derivatives of an LSTM's gates. The values that the backward needs are kept in
+one flat workspace; a plain layer needs only its output.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .sums import column_sums
 
 Array = Any
 
-# PyTorch's numbers for the kinds of layers, and C's.
+# PyTorch's and C's numbers for the kinds of layers.
 RELU, TANH, LSTM, GRU = range(4)
-# Numbers that a step keeps for each unit. An LSTM: input, forget, cell, output. A GRU: reset, update, new, and what the
-# state gave to the new value before it was reset. A plain layer: its output.
+# The numbers that a step keeps for each unit. An LSTM: input, forget, cell, output. A GRU: reset, update, new, and the
+# state's part of the new value before the reset. A plain layer: its output.
 KEPT = {RELU: 1, TANH: 1, LSTM: 4, GRU: 4}
 
 
@@ -54,12 +54,12 @@ def _cut(mode: int, workspace: Array, shown: Array) -> tuple[Array, Array | None
 
 
 def _previous(states: Array, initial: Array, reverse: bool) -> Array:
-    """For every step the state it began with."""
+    """For every step the state with which it began."""
     return np.concatenate((states[1:], initial[None]) if reverse else (initial[None], states[:-1]))
 
 
 def _biases(mode: int, biases: tuple[Array, Array] | None) -> Array | None:
-    """What the gates of a step begin with."""
+    """The initial values of a step's gates."""
     if biases is None:
         return None
     if mode != GRU:

@@ -31,7 +31,7 @@ UINT8 = np.dtype(np.uint8)
 
 
 def wide(a: Array) -> Array:
-    """Half-precision operands as float32, in which PyTorch accumulates them; others as they are."""
+    """Half-precision operands as float32, in which PyTorch accumulates them; others unchanged."""
     return a.astype(np.float32) if a.dtype in HALF_TYPES else a
 
 
@@ -47,12 +47,12 @@ def accumulator(a: Array, to: dtype | None) -> tuple[Array, np.dtype]:
 
 
 def narrowed(a: Array, to: np.dtype) -> Array:
-    """A result back in its dtype."""
+    """A result converted to its dtype."""
     return a if a.dtype == to else a.astype(to)
 
 
 def into_one(reduce: Callable[..., Any], a: Array, kind: np.dtype) -> Array:
-    """All elements reduced into memory for one: no slower than making an array of NumPy's number."""
+    """All elements reduced into memory for one: as fast as making an array of NumPy's number."""
     made = empty((), kind)
     if kind not in HALF_TYPES:
         return reduce(a, None, None, made)
@@ -67,7 +67,7 @@ def along(a: Array, dim: int) -> tuple[Array, int]:
 
 
 def refuse(a: Array, name: str, kinds: str) -> None:
-    """PyTorch's NotImplementedError for dtypes (by NumPy kind) a kernel was not written for."""
+    """PyTorch's NotImplementedError for dtypes (by NumPy kind) that a kernel does not take."""
     if a.dtype.kind in kinds:
         raise NotImplementedError(f"\"{name}\" not implemented for '{pretty(FROM_NUMPY[a.dtype])}'")
 
@@ -80,7 +80,7 @@ def refuse_empty(a: Array, dims: Sequence[int], name: str) -> None:
 
 
 def refuse_nothing(a: Array, name: str) -> None:
-    """PyTorch's error for the extreme of no elements at all."""
+    """PyTorch's error for the extreme of no elements."""
     if not a.size:
         raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
                            "reduction dim with the 'dim' argument.")
@@ -182,7 +182,7 @@ def mean_all_as(a: Array, to: dtype | None) -> Array:
 
 
 def extent(shape: Sequence[int], axes: Sequence[int]) -> int:
-    """How many elements are reduced into one."""
+    """The number of elements that are reduced into one."""
     count = 1
     for axis in axes:
         count *= shape[axis]
@@ -213,7 +213,7 @@ def truth(ufunc: np.ufunc) -> Callable[..., Array]:
     reduce: Callable[..., Any] = ufunc.reduce
 
     def kernel(a: Array, dim: Dims = None, keepdim: bool = False) -> Array:
-        # An empty list reduces nothing here, unlike for sums.
+        # An empty list reduces nothing here, unlike in sums.
         axes = () if dim is not None and not isinstance(dim, int) and not len(dim) else wrap_dims(dim, a.ndim)
         result = reduce(a if a.dtype == np.bool_ else a != 0, axes, None, None, keepdim)
         return result.astype(UINT8) if a.dtype == UINT8 else result
@@ -236,7 +236,7 @@ KINDS = {"max": LARGEST, "min": SMALLEST}
 
 
 def _native_all(kind: int, a: Array) -> Array | None:
-    """All elements of many made one by the C kernels, or None; of few NumPy does it as fast."""
+    """All elements of a large array reduced by the C kernels, or None; NumPy is as fast for small arrays."""
     return providers.native.reduce(kind, a, 0, a.ndim - 1, False) if a.size >= MANY and providers.rows(a) else None
 
 

@@ -1,7 +1,8 @@
 """Resizing kernels: every dimension in turn is a weighted sum of a few gathered copies of the input.
 
-Positions are computed in float32 for everything but float64, as PyTorch does, since rounding decides which neighbours
-are used. In the backward direction, the outputs that use an input as a certain neighbour are a range: sums over ranges.
+Positions are computed in float32 for everything except float64, as in PyTorch, because rounding decides which
+neighbours are used. In the backward, the outputs that use an input as a certain neighbour are a range, so it sums over
+ranges.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from . import providers
 from .windows import along, window_sum
 
 Array = Any
-# One neighbour a position: where it is and, unless it is 1, its weight.
+# One neighbour per position: its index and, unless it is 1, its weight.
 Neighbour = tuple[Array, Array | None]
 LETTERS = {1: ("W",), 2: ("H", "W"), 3: ("D", "H", "W")}
 CUBIC = -0.75
@@ -42,7 +43,7 @@ def _nearest(size: int, out: int, given: float | None, exact: bool) -> list[Neig
 
 
 def _source(size: int, out: int, given: float | None, align_corners: bool, real: Any, below: bool) -> Array:
-    """Where output positions lie in the input; `below` zero if wanted."""
+    """The output positions in the input; `below` zero if requested."""
     position = np.arange(out, dtype=real)
     if align_corners:
         return position * (real(size - 1) / real(out - 1) if out > 1 else real(0))
@@ -77,7 +78,7 @@ def _cubic(size: int, out: int, given: float | None, align_corners: bool, real: 
 
 
 class Neighbours(list[Neighbour]):
-    """The neighbours of all positions, also as the C kernels take them: by neighbour and position."""
+    """The neighbours of all positions, also in the form of the C kernels: by neighbour and position."""
 
     def __init__(self, found: list[Neighbour]) -> None:
         super().__init__(found)
@@ -113,7 +114,7 @@ def _backward_along(grad: Array, axis: int, size: int, neighbours: Neighbours) -
     each = np.arange(size)
     for places, weight in neighbours:
         pull = grad if weight is None else grad * along(axis, grad.ndim, weight)
-        # Neighbours move on with the position, so those that are one input element are next to each other.
+        # Neighbours advance with the position, so those that are one input element are adjacent.
         part = window_sum(pull, axis, np.searchsorted(places, each, "left"), np.searchsorted(places, each, "right"))
         total = part if total is None else np.add(total, part, out=total)
     return total

@@ -21,7 +21,7 @@ def _triangle(x: Array) -> Array:
 
 
 def _cubic(x: Array) -> Array:
-    """Keys' cubic with a = -0.5, which is not the one of resizing without antialiasing."""
+    """Keys' cubic with a = -0.5, which differs from the one of resizing without antialiasing."""
     a, x = -0.5, np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = (((x - 5) * x + 8) * x - 4) * a
@@ -32,13 +32,13 @@ def _lanczos(x: Array) -> Array:
     return np.where((x >= -3) & (x < 3), np.sinc(x) * np.sinc(x / 3), 0)
 
 
-# A filter, and how many inputs it covers where the size does not change.
+# A filter, and the number of inputs that it covers if the size does not change.
 FILTERS: dict[str, tuple[Callable[[Array], Array], int]] = {
     "bilinear": (_triangle, 2), "bicubic": (_cubic, 4), "lanczos": (_lanczos, 6)}
 
 
 def weights(mode: str, size: int, out: int, given: float | None, align_corners: bool) -> Array:
-    """What every output takes from every input."""
+    """The weight of every input in every output."""
     function, width = FILTERS[mode]
     if align_corners:
         scale = (size - 1) / (out - 1) if out > 1 else 0.0
@@ -56,19 +56,19 @@ def weights(mode: str, size: int, out: int, given: float | None, align_corners: 
 
 
 def matrices(mode: str, sizes: Any, out: Any, scales: Any, align_corners: bool) -> list[Array]:
-    """What rows and columns of the output take from those of the input."""
+    """The weights of the input's rows and columns in the output's."""
     return [weights(mode, n, m, given, align_corners) for n, m, given in zip(sizes, out, scales)]
 
 
 def resolved(shape: Any, output_size: Any, factors: Any) -> tuple[Any, Any]:
-    """The size of the output and the factors that were given."""
+    """The size of the output and the given factors."""
     if output_size is None:
         output_size = [int(float(n) * f) for n, f in zip(shape[2:], factors)]
     return output_size, (None, None) if factors is None else tuple(float(f) for f in factors)
 
 
 def check(op: str, x: Array, out: tuple[int, ...]) -> None:
-    """Refuse sizes and dtypes that PyTorch refuses, of an array of any device."""
+    """Refuse sizes and dtypes that PyTorch refuses, for an array on any device."""
     if min(*x.shape[2:], *out) <= 0:
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input (H: {x.shape[2]}, W: "
                            f"{x.shape[3]}) output (H: {out[0]}, W: {out[1]})")

@@ -17,7 +17,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 class DtypeInfo(NamedTuple):
-    """How PyTorch's messages call a dtype, and how many integers in a row it holds (2**digits)."""
+    """PyTorch's name of a dtype in messages, and how many consecutive integers it holds (2**digits)."""
 
     scalar_name: str
     c_name: str
@@ -50,7 +50,7 @@ INTEGER_LIMITS = {dtype: (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).m
 
 
 def info(dtype: np.dtype) -> DtypeInfo:
-    """The names and digits of `dtype`; one that PyTorch does not know goes by NumPy's name."""
+    """The names and digits of `dtype`; a dtype that PyTorch does not know has NumPy's name."""
     return DTYPES.get(dtype) or DtypeInfo(str(dtype), str(dtype), 0)
 
 
@@ -176,7 +176,7 @@ def check_permutation(n: int, dtype: np.dtype) -> None:
 
 
 def check_multinomial_shape(probabilities: Any, num_samples: int, replacement: bool) -> None:
-    """What is wrong with the weights whatever they are: for an array of any device."""
+    """The fault in the weights, whatever their values: for an array on any device."""
     if probabilities.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if probabilities.dtype not in FLOATING:
@@ -192,7 +192,7 @@ def check_multinomial_shape(probabilities: Any, num_samples: int, replacement: b
 
 
 def check_multinomial(probabilities: np.ndarray, num_samples: int, replacement: bool) -> None:
-    """Shape, dtype and values of the weights; which complaint comes first depends on the algorithm, as in PyTorch."""
+    """Check shape, dtype and values of the weights; as in PyTorch, the algorithm decides which error comes first."""
     check_multinomial_shape(probabilities, num_samples, replacement)
     if replacement and num_samples > 1:
         if not np.all(probabilities >= 0):

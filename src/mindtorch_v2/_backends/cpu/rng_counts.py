@@ -1,8 +1,8 @@
-"""Poisson and binomial numbers, PyTorch's from the same stream.
+"""Poisson and binomial numbers, equal to PyTorch's from the same stream.
 
-PyTorch draws element after element, and how many words an element takes depends on what they are: each is a loop of its
-own. It runs in C (`random.c`), and here where there is none. Large means use Hörmann's transformed rejection; small
-ones count, products of uniforms for Poisson and geometric gaps for binomial numbers.
+PyTorch draws element after element, and the number of words per element depends on their values: each element is a loop
+of its own. It runs in C (`random.c`), or here without that. Large means use Hörmann's transformed rejection. Small
+means count: products of uniforms for Poisson, geometric gaps for binomial numbers.
 """
 
 from __future__ import annotations

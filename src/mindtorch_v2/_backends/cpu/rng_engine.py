@@ -54,7 +54,7 @@ STATE_DTYPE = np.dtype(
 
 
 class _NoSeed(np.random.bit_generator.ISeedSequence):
-    """What a bit generator is made with that is seeded afterwards: working out its usual first seed takes long."""
+    """A seed for a bit generator that is seeded afterwards: computing its usual first seed takes long."""
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
         """As many words as asked for."""
@@ -64,11 +64,11 @@ class _NoSeed(np.random.bit_generator.ISeedSequence):
 class MersenneEngine:
     """MT19937 words, the cached normal samples, and their exchange with PyTorch's state bytes.
 
-    The methods that start with an underscore do not lock: the caller holds `_lock` for the whole of one draw.
+    The methods that start with an underscore do not lock: the caller holds `_lock` for a whole draw.
     """
 
     _seed: int
-    _untouched: bool  # no word drawn since seeding: told apart from a spent block only by the state bytes
+    _untouched: bool  # no word drawn since seeding; only the state bytes differ from a spent block
     _double_sample: float | None
     _float_sample: float | None
 

@@ -1,8 +1,8 @@
 """Samplers that may throw a draw away: gamma and Dirichlet numbers.
 
-PyTorch draws element after element, and how many words an element takes depends on what they are. This reproduces that
+PyTorch draws element after element, and the number of words per element depends on their values. This reproduces that
 stream exactly: it assumes that the next elements are all accepted at once, computes them together, and starts again
-behind the first one that was not.
+after the first one that was not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHORT, LONG = 32, 4096
 
 
 class Ahead:
-    """Doubles read ahead of the generator's own place, which moves at the end by as many as were used."""
+    """Doubles read ahead of the generator's own position, which advances at the end by the number used."""
 
     def __init__(self, engine: MersenneGenerator) -> None:
         self.engine = engine

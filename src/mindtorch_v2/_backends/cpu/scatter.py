@@ -18,20 +18,20 @@ from .memory import to
 
 Array = Any
 INT64, FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
-# What the C kernel does with elements that indices name.
+# The C kernel's operations on elements that indices name.
 TAKE, ADD_TO, PUT = range(3)
 INDEX_DTYPES = (INT64, np.dtype(np.int32))
 UNSIGNED = {np.dtype(np.int64): np.dtype(np.uint64), np.dtype(np.int32): np.dtype(np.uint32)}
-# From this many elements on, one pass over the whole target is faster than adding element by element.
+# From this size on, one pass over the whole target is faster than adding element by element.
 MANY = 4096
-# From this many elements on, a slice is better added as a whole.
+# From this size on, a slice is better added as a whole.
 WIDE = 64
 REDUCERS: dict[str, np.ufunc] = {"sum": np.add, "add": np.add, "mean": np.add, "prod": np.multiply,
                                  "multiply": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
 def check_range(index: Array, extent: int, dim: int, error: type[Exception] = RuntimeError, prefix: str = "") -> None:
-    """Every index names an existing position; negative ones are not allowed here."""
+    """Check that every index names an existing position; negative ones are not allowed here."""
     if outside(index, extent):
         bad = int(index[(index < 0) | (index >= extent)].reshape(-1)[0])
         raise error(f"{prefix}index {bad} is out of bounds for dimension {dim} with size {extent}")
@@ -208,7 +208,7 @@ scatter_add_step = step("aten::scatter_add_", "")(scatter_add)
 
 
 def _shared_index(a: Array, dim: int, index: Array, src: Array) -> Array | None:
-    """The vector that an expanded index repeats for wide slices of `a`, which are then added whole; else None."""
+    """The vector that an expanded index repeats for wide slices of `a`, which are then added whole; otherwise None."""
     if (index.ndim < 2 or not index.size or not (index.ndim == a.ndim == src.ndim) or index.dtype != INT64
             or a.dtype == np.bool_):
         return None

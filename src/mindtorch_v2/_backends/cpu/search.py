@@ -20,7 +20,7 @@ NOTHING = np.empty(0, INT64)
 
 
 def _runs(fresh: Array) -> tuple[Array, Array]:
-    """From marks where a run begins: the number of the run each place belongs to, and the places of the marks."""
+    """From marks where a run begins: the run's number for each place, and the places of the marks."""
     return np.cumsum(fresh, dtype=INT64) - 1, np.flatnonzero(fresh)
 
 
@@ -183,7 +183,7 @@ def histogram(a: Array, bins: int, between: Any, weight: Array | None, density: 
     if low > high:
         raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for "
                            "dimension 0")
-    # Without elements to take a range from there is the one from 0 to 1.
+    # Without elements to take a range from, the range is 0 to 1.
     low, high = (0, 1) if not a.size and low == high else _range(a, low, high, "torch.histogram", 0.5)
     edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     return _finish(_count(a, bins, low, high, weight), edges, density, a.dtype)

@@ -1,6 +1,6 @@
 """Choosing between two arrays element by element, without branches.
 
-NumPy's loops jump for every element, which costs several times as much as the work if the mask follows no pattern. On
+NumPy's loops branch for every element, which costs several times as much as the work if the mask follows no pattern. On
 the bits, `b ^ ((a ^ b) & mask)` is `a` where the mask is all ones and `b` where it is zero.
 """
 
@@ -12,12 +12,12 @@ import numpy as np
 
 Array = Any
 BITS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-# Elements from which a mask of whole words pays, and elements at a time.
+# Above this size, a mask of whole words is faster; and the number of elements at a time.
 MANY, BLOCK = 4096, 16384
 
 
 def _fits(condition: Array, *arrays: Array) -> bool:
-    """Whether all lie in memory alike, or are one number."""
+    """Whether all have the same memory layout, or are one number."""
     return all(not a.ndim or (a.flags.c_contiguous and a.shape == condition.shape) for a in arrays)
 
 

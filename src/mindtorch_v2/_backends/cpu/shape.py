@@ -33,7 +33,7 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
         try:
             return np.concatenate(arrays, dim) if row_major else concatenate(arrays, dim)
         except (ValueError, IndexError):
-            pass  # what is wrong is found out below
+            pass  # the fault is found below
     for position, array in enumerate(arrays):
         if not array.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
@@ -52,7 +52,7 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
 def concatenate(arrays: Sequence[Array], dim: int) -> Array:
     """Arrays joined in row-major order, or in the channels-last order if all of them have it.
 
-    NumPy by itself would take the order that most of the arrays are in.
+    NumPy by itself would take the order of most of the arrays.
     """
     size = list(arrays[0].shape)
     size[dim] = sum(array.shape[dim] for array in arrays)
@@ -77,7 +77,7 @@ def _in_order(array: Array, inner: tuple[int, ...]) -> bool:
         return False
     least = 0
     for d in (*inner[::-1], 0):
-        # One channel and one pixel: nothing tells the formats apart, so it is the usual one.
+        # One channel and one pixel: nothing distinguishes the formats, so the usual one is chosen.
         if strides[d] < least or (d == 0 and least == strides[1]):
             return False
         least = strides[d] * max(shape[d], 1)
@@ -85,7 +85,7 @@ def _in_order(array: Array, inner: tuple[int, ...]) -> bool:
 
 
 def cat_error(arrays: Sequence[Array], kept: Sequence[Array], dim: int) -> RuntimeError:
-    """Which array does not fit the first one."""
+    """The error for the first array that does not fit the first one."""
     first = kept[0]
     for position, array in enumerate(arrays):
         if array.shape == (0,):

@@ -19,14 +19,14 @@ from .sums import row_sums
 
 Array = Any
 FLOAT32 = np.dtype(np.float32)
-# exp(±16) is far from the ends of float32, and the logarithm of a sum of such numbers is as exact as their maximum.
+# exp(±16) is far from the limits of float32, and the logarithm of a sum of such numbers is as exact as their maximum.
 MODERATE = 16.0
-# Up to this many elements, looking whether they are moderate takes longer than taking off the maximum.
+# Up to this size, checking whether elements are moderate takes longer than subtracting the maximum.
 FEW = 512
 
 
 def _prepare(a: Array, dim: int, kernel: str) -> tuple[Array, int]:
-    """The operand in the type it is computed in, 0-d ones as vectors, and the axis."""
+    """The operand in the type in which it is computed, 0-d ones as vectors, and the axis."""
     if a.dtype not in REAL_FLOATS:
         raise unsupported(kernel, a.dtype)
     axis = wrap_dim(dim, a.ndim)
@@ -41,12 +41,13 @@ def _finish(made: Array, like: Array, half_to_float: bool) -> Array:
 
 
 def is_moderate(a: Array) -> bool:
-    """Whether exponentials neither overflow nor lose digits without taking off a row's maximum; NaN is not moderate."""
+    """Whether exponentials neither overflow nor lose digits without subtracting a row's maximum; NaN is not
+    moderate."""
     return a.dtype is FLOAT32 and bool(a.max() <= MODERATE and a.min() >= -MODERATE)
 
 
 def _exponentials(a: Array, axis: int, made: Array | None = None) -> Array:
-    """exp(a - shift) in fresh or given memory: the shift is 0, or the maxima where they matter."""
+    """exp(a - shift) in fresh or given memory: the shift is 0, or the maxima if they matter."""
     if a.size > FEW and is_moderate(a):
         return np.exp(a, made)
     made = np.subtract(a, maximum_reduce(a, axis, None, None, True), made)
@@ -62,7 +63,7 @@ def _totals(a: Array, axis: int) -> Array:
 
 @providers.direct("softmax")
 def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
-    """exp(a) / sum(exp(a)), with the maximum subtracted first where the exponentials would be too large or small."""
+    """exp(a) / sum(exp(a)), with the maximum subtracted first if the exponentials would be too large or small."""
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
@@ -79,7 +80,7 @@ def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
 
 
 def _by_rows(a: Array, function: Callable[[Array, Array], None]) -> Array:
-    """A function of rows, some of them at a time so that passes over them find them in the cache."""
+    """A function of rows, a few of them at a time, so that several passes find them in the cache."""
     made = np.empty_like(a)
     rows, results = a.reshape(-1, a.shape[-1]), made.reshape(-1, a.shape[-1])
     with SpreadInPlace(a.shape[-1]):
@@ -103,7 +104,7 @@ def _log_softmax_rows(rows: Array, made: Array) -> None:
 
 @providers.direct("log_softmax")
 def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
-    """a - log(sum(exp(a))), with the maximum subtracted first where the exponentials would be too large or small."""
+    """a - log(sum(exp(a))), with the maximum subtracted first if the exponentials would be too large or small."""
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "log_softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)

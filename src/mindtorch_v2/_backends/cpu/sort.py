@@ -76,7 +76,7 @@ def taken_along(a: Array, order: Array, axis: int) -> Array:
 
 
 def sort(a: Array, dim: int, descending: bool) -> tuple[Array, Array]:
-    """Sorted elements and where they came from, which lie in memory as the array does."""
+    """Sorted elements and their original positions, with the array's memory layout."""
     if a.dtype.kind == "c":
         raise RuntimeError("Sort does not support complex dtypes on CPU")
     shape = a.shape

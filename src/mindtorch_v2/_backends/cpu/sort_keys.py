@@ -13,7 +13,7 @@ import numpy as np
 from ..._dtype import HALF_TYPES
 
 Array = Any
-# Elements from which making keys pays.
+# Above this size, making keys is faster.
 MANY = 384
 SIGN, ALL_BITS = np.array(1 << 31, np.uint32), np.array((1 << 32) - 1, np.uint32)
 SIGN_PLACE = np.array(31, np.int32)
@@ -35,7 +35,7 @@ class Keys:
 
 
 def keys_of(a: Array, descending: bool) -> Keys | None:
-    """Keys along the last dimension, NaN as the largest; None for values that leave no bits over."""
+    """Keys along the last dimension, with NaN as the largest; None for values that leave no free bits."""
     count = a.shape[-1]
     ranks = _float_ranks(a, descending) if a.dtype == np.float32 or a.dtype in HALF_TYPES else _integer_ranks(
         a, descending, count)
@@ -57,7 +57,7 @@ def _float_ranks(a: Array, descending: bool) -> Array:
     strange = np.isnan(values)
     if strange.any():
         bits[strange] = NAN_BITS
-    # Negative numbers are in reverse order: all their bits are turned over, of the others only the sign.
+    # Negative numbers are in reverse order: all their bits are inverted; for others only the sign.
     turned = np.right_shift(values.view(np.int32), SIGN_PLACE).view(np.uint32)
     np.bitwise_or(turned, SIGN, turned)
     np.bitwise_xor(bits, turned, bits)

@@ -1,4 +1,4 @@
-"""Special functions, vectorised: the error function and its kin, the gamma family, Bessel functions of order 0 and 1.
+"""Special functions, vectorised: the error function and relatives, the gamma family, Bessel functions of order 0 and 1.
 
 All of them compute in float64 and round the result to the operand's dtype. The Chebyshev coefficients were computed
 to 40 digits for the ranges named beside them; together with the identities used they give about 14 digits.

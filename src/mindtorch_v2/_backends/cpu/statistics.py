@@ -159,7 +159,7 @@ def logsumexp(a: Array, dim: Dims, keepdim: bool) -> Array:
 
 def _pick(a: Array, index: Array, axis: int, scalar: bool, keepdim: bool) -> tuple[Array, Array]:
     chosen = taken_along(a, index, axis)
-    # The positions may be a window on all of them in order: what is returned lies row by row in memory of its own.
+    # The positions may be a window on all sorted ones: the result is in row-major order in its own memory.
     chosen, index = np.ascontiguousarray(chosen), np.ascontiguousarray(index)
     if scalar or not keepdim:
         return chosen.squeeze(axis), index.squeeze(axis)

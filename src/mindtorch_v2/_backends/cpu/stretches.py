@@ -1,4 +1,4 @@
-"""Sums of rows that lie next to each other."""
+"""Sums of adjacent rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 Array = Any
 
-# A stretch this many times longer than the mean, rows narrower or arrays smaller than this, fewer stretches: there
-# NumPy by itself is faster.
+# If a stretch is this many times longer than the mean, rows are narrower or arrays smaller than this, or there are
+# fewer stretches, NumPy by itself is faster.
 UNEVEN, NARROW, SMALL, FEW = 16, 9, 8192, 64
 
 

@@ -1,7 +1,7 @@
 """Sums of rows and columns of matrices: in C, or as products with ones, which are faster than NumPy's reductions.
 
-A product adds up one after the other where NumPy adds pairwise. Rows longer than `LONG` would lose digits by that and
-are left to NumPy, which is fast on them.
+A product adds up elements one after the other; NumPy adds pairwise. Rows longer than `LONG` would lose digits by that
+and are left to NumPy, which is fast for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .elements import SQUARES, SUM
 Array = Any
 
 LONG = 2048
-# Elements from which the preparations pay.
+# Above this size, the preparations are worth it.
 MANY = 2048
 STRETCH = 1024
 INT64 = np.dtype(np.int64)
@@ -28,7 +28,7 @@ BLAS_TYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 @functools.lru_cache(maxsize=256)
 def ones(count: int, dtype: np.dtype) -> Array:
-    """A vector of ones, not to be written to."""
+    """A vector of ones; read-only."""
     made = np.ones(count, dtype)
     made.flags.writeable = False
     return made
@@ -68,14 +68,14 @@ def channel_products(a: Array, b: Array) -> Array:
 
 
 def _sum_stretches(flat: Array) -> Array:
-    """The sum of a vector: of stretches by products, of those pairwise."""
+    """The sum of a vector: stretches by products, their sums pairwise."""
     whole = flat.size - flat.size % STRETCH
     stretches = flat[:whole].reshape(-1, STRETCH).dot(ones(STRETCH, flat.dtype))
     return stretches.sum() + flat[whole:].sum() if whole < flat.size else stretches.sum()
 
 
 def row_major(a: Array) -> Array:
-    """The result of a reduction in row-major order; NumPy leaves the kept dimensions in the order they had."""
+    """The result of a reduction in row-major order; NumPy leaves the kept dimensions in their order."""
     return a if a.ndim < 2 else np.ascontiguousarray(a)
 
 
@@ -100,7 +100,7 @@ def sum_integers(a: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
 
 
 def sum_of_squares(a: Array, axes: Sequence[int], keepdim: bool) -> Array | None:
-    """Of a float32 array over neighbouring dimensions, by the C kernels; None for what they do not take."""
+    """Sums of a float32 array over neighbouring dimensions, by the C kernels; None for cases that they do not take."""
     if not axes or a.size < MANY or not providers.rows(a) or max(axes) - min(axes) + 1 != len(axes):
         return None
     return providers.native.reduce(SQUARES, a, min(axes), max(axes), keepdim)

@@ -1,4 +1,4 @@
-"""The product of three arrays over common dimensions, behind bilinear layers and their gradients."""
+"""The product of three arrays over common dimensions, the basis of bilinear layers and their gradients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def trilinear(i1: Array, i2: Array, i3: Array, expand1: list[int], expand2: list
         labels = [d for d in range(total) if d not in lacking]
         sizes.update(zip(labels, array.shape, strict=True))
         operands.append((array.astype(np.float32) if array.dtype in HALF_TYPES else array, labels))
-    # The two whose product is the smallest go first, summed over what nobody needs any more.
+    # The two with the smallest product go first, summed over dimensions that nothing else needs.
     last = min(range(3), key=lambda n: math.prod(sizes[d] for d in _needed(operands, n, kept)))
     needed = _needed(operands, last, kept)
     pair = [operand for n, operand in enumerate(operands) if n != last]

@@ -23,7 +23,7 @@ def from_strides(a: Array, shape: Sequence[int], byte_strides: Sequence[int]) ->
     """A view with any geometry that starts where `a` starts.
 
     NumPy's `as_strided` takes several microseconds. The constructor takes half of one but needs contiguous memory: that
-    of `a`, or of its base if `a` is the same memory with its dimensions permuted.
+    of `a`, or of its base if `a` is the same memory with permuted dimensions.
     """
     if a.size:
         base = a if a.flags.c_contiguous else a.base
@@ -56,7 +56,7 @@ def owner(a: Array) -> Array:
 
 
 def address(a: Array) -> int:
-    """Where an array begins in memory."""
+    """The address at which an array begins."""
     return a.__array_interface__["data"][0] if providers.native is None else providers.native.address(a)
 
 
@@ -73,7 +73,7 @@ def _within(a: Array, shape: Sequence[int], byte_strides: Sequence[int], byte_of
     if byte_offset == 0 and not (a.size and flat.flags.c_contiguous):  # nothing to point into, or an owner with gaps
         return np.lib.stride_tricks.as_strided(a, shape, byte_strides)
     if flat.dtype.isbuiltin != 1 or not flat.flags.c_contiguous:
-        flat = flat.reshape(-1).view(np.uint8)  # types from ml_dtypes are no buffers
+        flat = flat.reshape(-1).view(np.uint8)  # types from ml_dtypes are not buffers
     return ndarray(tuple(shape), a.dtype, flat, start, tuple(byte_strides))
 
 
@@ -99,7 +99,7 @@ def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_off
             f"requiring a storage size of {(last + 1) * item} are out of bounds for storage of size {base.nbytes}"
         )
     if start > available or not (a.size or numel(size)):
-        start = own  # nothing is shown, so it may begin anywhere
+        start = own  # it shows nothing, so it may begin anywhere
     return shown_once(strided(a, tuple(size), tuple(s * item for s in stride), (start - own) * item))
 
 
@@ -109,7 +109,7 @@ def view(a: Array, size: Sequence[int]) -> Array:
     if a.flags.c_contiguous:
         try:
             made = a.reshape(size)
-            if made.shape == size or min(size) >= -1:  # NumPy takes every negative extent as -1
+            if made.shape == size or min(size) >= -1:  # NumPy treats every negative extent as -1
                 return made
         except (TypeError, ValueError):
             pass  # a dtype, or a shape that does not fit: both are dealt with below
@@ -212,7 +212,7 @@ def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
 
 
 def shown_once(a: Array) -> Array:
-    """An array not to be written to if it shows an element twice: what is refused needs no check when writing."""
+    """An array that is read-only if it shows an element twice: then refusing a write needs no check."""
     if 0 in a.strides and a.size and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape)):
         a.flags.writeable = False
     return a
@@ -284,7 +284,7 @@ slice_step = step("aten::slice", "Tensor")(slice_dim)
 
 
 def narrow_start(a: Array, dim: int, start: int, length: int) -> int:
-    """Where a piece of a dimension begins, counted from the front; refuses what does not fit."""
+    """The start of a piece of a dimension, counted from the front; refuses what does not fit."""
     if not a.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:

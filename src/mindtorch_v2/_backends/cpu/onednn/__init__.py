@@ -1,6 +1,6 @@
-"""Kernels from oneDNN where that library is installed (`pip install mindtorch-v2[fast]`); elsewhere NumPy does it all.
+"""Kernels from oneDNN if that library is installed (`pip install mindtorch-v2[fast]`); otherwise NumPy computes all.
 
-`library` finds and opens it, `memory` describes arrays to it, `plan` prepares a primitive once and runs it on arrays,
-and one file each says what a family of kernels asks for. Their functions return None for what the library is not used
-for, so that a kernel reads `fast(...)`, and if that is None, its own computation.
+`library` finds and opens it, `memory` describes arrays to it, `plan` prepares a primitive once and runs it on arrays.
+One file per family of kernels has its requirements. Their functions return None if the library is not used, so a kernel
+reads `fast(...)` and computes by itself if that is None.
 """

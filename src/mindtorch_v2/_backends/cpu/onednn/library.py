@@ -1,6 +1,6 @@
 """Finds and opens the oneDNN library, through its C interface.
 
-`MINDTORCH_ONEDNN=0` leaves it alone, any other value is the path of a library to use instead of the installed one.
+`MINDTORCH_ONEDNN=0` turns it off; any other value is the path of a library to use instead of the installed one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ExecutionArgument(ctypes.Structure):
 
 
 class OneDnnError(RuntimeError):
-    """The library refused something."""
+    """The library returned an error."""
 
 
 # Argument types of the functions in use, all of which return a status.
@@ -73,7 +73,7 @@ class Library:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        # Held while a primitive is being described; what describes it is listed and freed afterwards.
+        # Held while a primitive is being described; the descriptions are listed and freed afterwards.
         self.lock = threading.Lock()
         self.described: list[tuple[str, Any]] = []
         handle = ctypes.CDLL(path)
@@ -102,7 +102,7 @@ class Library:
             raise OneDnnError(f"{name} returned {status}")
 
     def create(self, name: str, *arguments: Any) -> Any:
-        """Call a function whose first argument is where it puts what it made."""
+        """Call a function whose first argument receives the object that it makes."""
         made = _pointer()
         self.call(name, ctypes.byref(made), *arguments)
         return made
@@ -145,7 +145,7 @@ _state: dict[str, Library | None] = {}
 
 
 def library() -> Library | None:
-    """The library, opened at the first question; None where there is none."""
+    """The library, opened on first use; None if there is none."""
     if "opened" not in _state:
         _state["opened"] = _open()
     return _state["opened"]

@@ -47,7 +47,8 @@ def address(array: Array) -> int:
 
 
 def aligned(size_bytes: int) -> tuple[Array, int]:
-    """Memory for the library's own layouts: what keeps it alive, and an address that suits vector instructions."""
+    """Memory for the library's own layouts: an object that keeps it alive, and an address that suits vector
+    instructions."""
     owner = np.empty(size_bytes + ALIGNMENT, np.uint8)
     start = address(owner)
     return owner, start + -start % ALIGNMENT

@@ -1,8 +1,7 @@
 """A oneDNN primitive, prepared once and run on arrays.
 
-Where a primitive wants another layout than an array has, its plan reorders them into and out of memory of its own
-for the length of a call. Memory objects belong to a plan and take a lock, because the library's calls let other
-threads run.
+If a primitive wants another layout than an array has, its plan reorders the array into and out of its own memory during
+a call. Memory objects belong to a plan and take a lock, because the library's calls let other threads run.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from .layouts import DESTINATION, SOURCE
 from .library import IN_ORDER, ExecutionArgument, Library, OneDnnError, library
 from .memory import Array, address, aligned, plain
 
-# Plans of one family that are kept; a program with more shapes than that makes them again.
+# The number of cached plans per family; a program with more shapes makes them again.
 PLANS = 1024
 
 
 class Role(NamedTuple):
-    """An argument of a primitive: its number, the query that tells its layout, and whether the primitive writes it.
+    """An argument of a primitive: its number, the query for its layout, and whether the primitive writes it.
 
-    Without a query (0) the argument lies as the array does. `which` tells arguments of one query apart.
+    Without a query (0) the argument has the array's layout. `which` distinguishes arguments of one query.
     """
 
     argument: int
@@ -61,7 +60,7 @@ class Plan:
     """A primitive with its arguments' shapes."""
 
     def __init__(self, found: Library, descriptor: Any, roles: Sequence[Role], arrays: Sequence[Any]) -> None:
-        """The arrays are given by their descriptors, or contiguous ones by their shapes."""
+        """The arrays are given by their descriptors, or contiguous arrays by their shapes."""
         self.held: list[Any] = []
         self.functions = found.functions
         self.call = found.call
@@ -105,7 +104,7 @@ class Plan:
 def planned(build: Callable[..., Plan]) -> Callable[..., Plan | None]:
     """Decorator: a function that describes a primitive by shapes makes each plan once.
 
-    The result is None where there is no library, or where it has nothing for these shapes.
+    The result is None if there is no library, or if it has nothing for these shapes.
     """
 
     @functools.lru_cache(maxsize=PLANS)
