@@ -55,7 +55,7 @@ def test_first_use_is_an_event_of_its_own(tmp_path):
     assert found["self_us"] + found["prepared_us"] <= found["total_us"] + 1
     assert " 100.00% " in found["mine"]  # of all time, in which first use is
     assert len(found["footer"]) == 1
-    assert "ops ready" in found["footer"][0]
+    assert "for preparing" in found["footer"][0]
     cats = {e["name"]: e.get("cat") for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
     assert cats["first use of aten::cosh"] == "first_use"
 

@@ -146,7 +146,7 @@ class TestContract:
                 prof.add_metadata("number", 1)
             with pytest.raises(ValueError, match="metadata 'broken' is not JSON"):
                 prof.add_metadata_json("broken", "{1")
-            with pytest.raises(ValueError, match="profiler_overhead_us among the metadata should be a number"):
+            with pytest.raises(ValueError, match="profiler_overhead_us in the metadata should be a number"):
                 prof.add_metadata_json("profiler_overhead_us", "[]")
         prof.export_chrome_trace(tmp_path / "t.json")
         stored = json.loads((tmp_path / "t.json").read_text())

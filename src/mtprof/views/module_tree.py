@@ -83,7 +83,7 @@ class ModuleTree:
         for node in self:
             if node.path == path:
                 return node
-        raise KeyError(f"no module '{path}' was called; called were {', '.join(node.path for node in self) or 'none'}")
+        raise KeyError(f"no module '{path}' was called, only {', '.join(node.path for node in self) or 'none'}")
 
     def to_dict(self) -> dict[str, Any]:
         """The models and what ran outside, as plain values."""
