@@ -1,10 +1,10 @@
-# One command per wish; every target makes the environment it needs and can be run again.
+# One command per task; every target makes the environment it needs and can be run again.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# The tests start some three hundred interpreters, which would each compile the package anew.
+# The tests start about three hundred interpreters; each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-npu demo-ranks ranks npu null native test test-long oracle browser faults faults-quick fuzz fuzz-quick \
@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
         sanitize-npu-sim sanitize-kernels libraries libraries-quick
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 $(VENV)/base: pyproject.toml
 	@echo "-- creating $(VENV) and installing mindtorch-v2 with its test tools"
@@ -52,10 +52,10 @@ demo: $(VENV)/base ## profile a small training program; prints a summary and a f
 	@mkdir -p demo-out
 	@$(BIN)/mtprof run --force -o demo-out/demo.mtp --chrome=demo-out/demo.json.gz --steps 100-119 examples/demo.py
 
-demo-npu: $(VENV)/base ## the same on an NPU: the simulator, unless MINDTORCH_NPU says otherwise
+demo-npu: $(VENV)/base ## the same on an NPU; on the simulator, unless MINDTORCH_NPU chooses a device
 	@MINDTORCH_NPU=$${MINDTORCH_NPU:-sim} $(BIN)/python examples/demo_npu.py
 
-demo-ranks: $(VENV)/mpi ## train in four processes of which one is slow; prints who waits for whom, writes a report
+demo-ranks: $(VENV)/mpi ## train in four processes, one of them slow; prints which waits for which, writes a report
 	@mkdir -p demo-out
 	@$(BIN)/mtprof run --force --ranks 4 -o demo-out/ranks examples/demo_ranks.py
 
@@ -70,15 +70,15 @@ native: $(VENV)/base ## build the C parts into src/, to use them without install
 define RUN_TESTS
 @bash -c 'TIMEFORMAT="-- %R s; processor time %U s, and %S s in the system"; \
   time $(BIN)/python -m pytest -rs --durations=5 --ignore=tests/distributed --ignore=tests/mindtorch_v2/browser'
-@echo "-- besides these: make oracle (PyTorch), ranks (MPI), browser (Chromium), faults, fuzz, sanitize, bench; .ci/run says what CI runs"
+@echo "-- more tests: make oracle (PyTorch), ranks (MPI), browser (Chromium), faults, fuzz, sanitize, bench; .ci/run is what CI runs"
 endef
 
-test: $(VENV)/base ## run the tests, about two minutes of processor time (those that need PyTorch skip where it is missing)
+test: $(VENV)/base ## run the tests, about two minutes of processor time (tests that need PyTorch are skipped without it)
 	@echo "-- running the tests; make test-long also runs the slow ones, and tries more examples of each property"
 	$(RUN_TESTS)
 
 test-long: export MINDTORCH_TEST_LONG = 1
-test-long: $(VENV)/base ## the same with the slow ones and with more examples: what CI runs
+test-long: $(VENV)/base ## the same with slow tests and more examples: what CI runs
 	@echo "-- running all tests at full length"
 	$(RUN_TESTS)
 
@@ -87,37 +87,37 @@ oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@$(BIN)/python -m pytest tests/mindtorch_v2/oracle tests/mindtorch_v2/test_onednn.py tests/mtprof/cli/test_pytorch.py \
 	  tests/npu/test_operators.py tests/test_docs.py
 
-npu: $(VENV)/oracle ## the simulator, the NPU on it, and the oracle's tests for the ops that the NPU has
+npu: $(VENV)/oracle ## test the simulator, the NPU on it, and the NPU's ops with the oracle's tests
 	@echo "-- running the NPU's tests on the simulator"
 	@MINDTORCH_TEST_LONG=1 $(BIN)/python -m pytest tests/npu tests/npu_device
 	@MINDTORCH_NPU_LAUNCHER=python $(BIN)/python -m pytest tests/npu_device
 	@MINDTORCH_NPU=sim MINDTORCH_NPU_SIM_MODEL=zero MINDTORCH_TEST_DEVICE=npu $(BIN)/python -m pytest tests/mindtorch_v2/oracle
 
-null: $(VENV)/oracle ## the oracle's tests on a device whose memory the host cannot see
+null: $(VENV)/oracle ## run the oracle's tests on a device whose memory the host cannot see
 	@MINDTORCH_TEST_DEVICE=null $(BIN)/python -m pytest tests/mindtorch_v2/oracle
 
-browser: $(VENV)/browser ## open traces in the Perfetto UI, in Chromium (skips where that is missing)
+browser: $(VENV)/browser ## open traces in the Perfetto UI, in Chromium (skipped without it)
 	@echo "-- opening traces in a browser"
 	@$(BIN)/python -m pytest tests/mindtorch_v2/browser
 
-faults: $(VENV)/base ## what must hold whatever goes wrong: cases in child processes, both recorders (FAULTS='-k word')
+faults: $(VENV)/base ## test what must hold when something fails: cases in child processes, both recorders (FAULTS='-k word')
 	@$(BIN)/python -m tests.faults $(FAULTS)
 	@MINDTORCH_INTERRUPTS_STEP=1 $(BIN)/python -m pytest tests/mindtorch_v2/test_recorder_faults.py -k interrupted
 
-faults-quick: $(VENV)/base ## those of the fault cases that take seconds and do not depend on chance: for CI
+faults-quick: $(VENV)/base ## the fault cases that take seconds and do not depend on chance: for CI
 	@$(BIN)/python -m tests.faults --quick $(FAULTS)
 
 fuzz: $(VENV)/base ## change files at random and read them, a minute a target (FUZZ='--seconds 7200 -t checkpoint')
 	@$(BIN)/python -m tests.fuzz $(FUZZ)
 
-fuzz-quick: $(VENV)/base ## the same inputs each time, as many as take about 20 seconds a target: for CI
+fuzz-quick: $(VENV)/base ## fuzz with the same inputs each time, about 20 seconds a target: for CI
 	@$(BIN)/python -m tests.fuzz --quick $(FUZZ)
 
-sanitize: $(VENV)/base ## the C parts under address and undefined-behaviour sanitizers and a debugging allocator
+sanitize: $(VENV)/base ## test the C parts under address and undefined-behaviour sanitizers and a debugging allocator
 	@$(PIP) 'setuptools>=69' 'numpy>=2.0'
 	@$(BIN)/python tests/sanitize.py $(SANITIZE)
 
-wheels: ## build wheels for every Python from 3.10 to 3.13 that is here, into dist/
+wheels: ## build wheels for every installed Python from 3.10 to 3.13, into dist/
 	@PYTHON=$(PYTHON) bash tools/wheels.sh
 
 bench: $(VENV)/oracle ## print speed as ratios to PyTorch
@@ -133,7 +133,7 @@ libraries: $(LIBRARIES)/base ## run Hugging Face and other libraries and compare
 	@echo "-- running libraries on top of torch"
 	@PYTHONPATH=tests $(LIBRARIES)/bin/python -m libraries.check --page docs/libraries.md
 
-libraries-quick: $(LIBRARIES)/base ## a case or two of each library
+libraries-quick: $(LIBRARIES)/base ## run a case or two of each library
 	@echo "-- running libraries on top of torch, a few cases of each"
 	@PYTHONPATH=tests $(LIBRARIES)/bin/python -m libraries.check --quick
 
@@ -143,7 +143,7 @@ lint: $(VENV)/tools ## check style
 types: $(VENV)/tools ## check types
 	@$(BIN)/mypy
 
-docs: $(VENV)/base ## write late_names.py and the generated pages (docs/ops.md, docs/kernels.md, docs/coverage.md, docs/schema.md) anew
+docs: $(VENV)/base ## regenerate late_names.py and the pages docs/ops.md, docs/kernels.md, docs/coverage.md, docs/schema.md
 	@$(BIN)/python -m mindtorch_v2._ops.find_late_names
 	@$(BIN)/python -m mindtorch_v2._docs docs
 	@$(BIN)/python -m mtprof.schema_page docs/schema.md
