@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 # Level 9, gzip's default, takes several times as long as level 3 and saves a few percent on traces.
 _GZIP_LEVEL = 3
-# Names of files that are open in this process: whoever writes to them would not see a file put in their place.
+# Names of files that are open in this process: a process that writes to them would not see a file put in their place.
 OPEN_FILE = re.compile(r"/dev/(?:(stdout)|(stderr))|/(?:dev|proc/self)/fd/(\d+)")
 
 

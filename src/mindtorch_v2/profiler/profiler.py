@@ -513,7 +513,7 @@ class profile(_KinetoProfile):
 
     @property
     def action_map(self) -> Transitions:
-        """The actions between two steps. Made anew each time: if kept, it would keep the profiler alive."""
+        """The actions between two steps. Made new each time: if kept, it would keep the profiler alive."""
         return transitions(self)
 
     def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:

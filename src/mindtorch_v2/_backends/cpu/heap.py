@@ -1,6 +1,6 @@
 """Asks the C library's allocator to keep freed memory for the next array instead of giving it back to the system.
 
-Kernels free and allocate arrays of the same sizes over and over. By default glibc maps anything large anew each time,
+Kernels free and allocate arrays of the same sizes over and over. By default glibc maps anything large again each time,
 and the system then hands it out page by page, zeroed: in training steps of small models that was a seventh of the time.
 Memory that no one has used yet costs the same once, about a microsecond a page. `touch_reserve` pays for the first
 pages before a program trains, so that a profile of the first step shows the program.

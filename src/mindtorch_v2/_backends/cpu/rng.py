@@ -176,7 +176,7 @@ class MersenneGenerator(MersenneEngine):
         if whole == count <= STEP:
             with self._lock:
                 return normals(draw(count)).reshape(shape)
-        # What is left over is drawn like the blocks before it, but never used: the last 16 are drawn anew.
+        # The rest is drawn like the blocks before it, but never used: the last 16 are drawn again.
         unused = count - whole if dtype.itemsize > 2 else 0
         result = np.empty(count, dtype)
         with self._lock:

@@ -55,19 +55,19 @@ def mish_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
 
 @composed("hardshrink")
 def hardshrink(self: NpuArray, lambd: Any) -> NpuArray:
-    """Zero for what is near zero."""
+    """Zero for elements near zero."""
     floating("hardshrink", self)
     return masked_fill(self, _is_near(self, lambd), 0)
 
 
 def _is_near(self: NpuArray, bound: Any) -> NpuArray:
-    """Where a number is not larger than the bound, as it is in the dtype."""
+    """Where a number is not larger than the bound, compared in the dtype."""
     return at_most(absolute(self), float(np.asarray(bound, self.dtype)))
 
 
 @composed("softshrink")
 def softshrink(self: NpuArray, lambd: Any) -> NpuArray:
-    """Nearer to zero by a number."""
+    """Moved towards zero by a number."""
     floating("softshrink", self)
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {lambd}")
@@ -76,13 +76,13 @@ def softshrink(self: NpuArray, lambd: Any) -> NpuArray:
 
 @composed("hardshrink_backward", "softshrink_backward")
 def shrink_backward(grad: NpuArray, self: NpuArray, lambd: Any) -> NpuArray:
-    """The gradient of what is not near zero."""
+    """The gradient of elements that are not near zero."""
     return masked_fill(grad, _is_near(self, lambd), 0)
 
 
 @composed("log_sigmoid_forward")
 def log_sigmoid(self: NpuArray) -> tuple[NpuArray, NpuArray]:
-    """The logarithm of a sigmoid; nothing is kept for the gradient."""
+    """The logarithm of a sigmoid; it saves nothing for the gradient."""
     return times(softplus(times(self, -1), 1, 20), -1), new(self, (0,))
 
 
@@ -94,7 +94,7 @@ def log_sigmoid_backward(grad: NpuArray, self: NpuArray, buffer: NpuArray) -> Np
 
 @composed("_prelu_kernel")
 def prelu(self: NpuArray, weight: NpuArray) -> NpuArray:
-    """A leaky corner whose slope is learned."""
+    """A leaky corner with a learned slope."""
     return where(at_most(self, 0), product(self, weight), self)
 
 
@@ -115,7 +115,7 @@ def _halves(self: NpuArray, dim: int) -> tuple[NpuArray, NpuArray, int]:
 
 @composed("glu")
 def glu(self: NpuArray, dim: int) -> NpuArray:
-    """One half times the sigmoid of the other."""
+    """One half times the sigmoid of the other half."""
     first, second, _ = _halves(self, dim)
     return product(first, sigmoid(second))
 

@@ -1,4 +1,4 @@
-"""Arithmetic with numbers beside tensors, rounding and bounds."""
+"""Arithmetic of tensors with numbers, rounding and bounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def mul_scalar(self: NpuArray, other: Any) -> NpuArray:
 
 @composed("add.Scalar")
 def add_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
-    """A tensor and a number."""
+    """A tensor plus a number."""
     a, value = promote_number(self, other)
     out = like(a)
     CALLS.Adds(a, value, alpha, out)
@@ -31,7 +31,7 @@ def add_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
 
 @composed("sub.Scalar")
 def sub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
-    """A tensor less a number."""
+    """A tensor minus a number."""
     a, value = differing_number(self, other)
     out = like(a)
     CALLS.Subs(a, value, alpha, out)
@@ -40,7 +40,7 @@ def sub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
 
 @composed("rsub.Tensor")
 def rsub(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
-    """The other operand less this one."""
+    """The other operand minus this one."""
     self, other = differing_arrays(self, placed(other, self))
     out = spread(self, other)
     CALLS.Sub(other, self, alpha, out)
@@ -49,7 +49,7 @@ def rsub(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
 
 @composed("rsub.Scalar")
 def rsub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
-    """A number less a tensor."""
+    """A number minus a tensor."""
     a, value = differing_number(self, other)
     out = like(a)
     CALLS.Sub(placed(value, a, a.dtype), a, alpha, out)
@@ -81,7 +81,7 @@ ROUNDING = {None: 0, "trunc": 1, "floor": 2}
 
 @composed("div.Tensor_mode")
 def divide_rounded(self: NpuArray, other: Any, rounding_mode: str | None) -> NpuArray:
-    """A quotient that is rounded."""
+    """A rounded quotient."""
     if rounding_mode not in ROUNDING:
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
                            f"'{rounding_mode}'")
@@ -107,33 +107,33 @@ def left_over(self: NpuArray, other: NpuArray, mode: str) -> NpuArray:
 
 @composed("remainder.Tensor")
 def remainder(self: NpuArray, other: Any) -> NpuArray:
-    """What is left of a quotient rounded down."""
+    """The remainder of a quotient that is rounded down."""
     return left_over(self, placed(other, self), "floor")
 
 
 @composed("remainder.Scalar")
 def remainder_scalar(self: NpuArray, other: Any) -> NpuArray:
-    """What a number leaves."""
+    """The remainder for a number."""
     a, value = promote_number(self, other)
     return left_over(a, placed(value, a, a.dtype), "floor")
 
 
 @composed("fmod.Tensor")
 def fmod(self: NpuArray, other: Any) -> NpuArray:
-    """What is left of a quotient rounded towards zero."""
+    """The remainder of a quotient that is rounded towards zero."""
     return left_over(self, placed(other, self), "trunc")
 
 
 @composed("fmod.Scalar")
 def fmod_scalar(self: NpuArray, other: Any) -> NpuArray:
-    """What a number leaves, with the sign of the tensor."""
+    """The remainder for a number, with the sign of the tensor."""
     a, value = promote_number(self, other)
     return left_over(a, placed(value, a, a.dtype), "trunc")
 
 
 @composed("clamp")
 def clamp(self: NpuArray, low: Any, high: Any) -> NpuArray:
-    """Between two numbers, of which one may be missing."""
+    """Limited to two numbers, either of which may be missing."""
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
@@ -166,13 +166,13 @@ def clamp_max(self: NpuArray, high: Any) -> NpuArray:
 
 @composed("hardtanh")
 def hardtanh(self: NpuArray, low: Any, high: Any) -> NpuArray:
-    """Between two numbers, which beside integers count without their fractions."""
+    """Limited to two numbers, which lose their fractions with integers."""
     return clamp(self, int(low), int(high)) if self.dtype.kind in "iu" else clamp(self, low, high)
 
 
 @composed("lerp.Tensor")
 def lerp(self: NpuArray, end: NpuArray, weight: Any) -> NpuArray:
-    """From one tensor to another by a part of the way that a tensor gives."""
+    """From one tensor to another, by a part of the way that a tensor gives."""
     weight = placed(weight, self)
     out = spread(self, end, weight)
     way = new(self, out.shape)

@@ -1,4 +1,4 @@
-"""Calls of elementary operators that return their result, so that formulas read as formulas."""
+"""Calls of elementary operators that return their result, so that formulas read like formulas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["absolute", "at_most", "difference", "exponential", "floating", "loga
 
 
 def floating(name: str, array: NpuArray) -> None:
-    """Refuse an operand that has no fractions."""
+    """Refuse an operand without fractions."""
     if array.dtype.kind not in "fV":
         refuse_dtype(name, array)
 

@@ -112,7 +112,7 @@ def celu(self: NpuArray, alpha: Any) -> NpuArray:
 
 @composed("_safe_softmax")
 def safe_softmax(self: NpuArray, dim: int, dtype: Any) -> NpuArray:
-    """Softmax that is zero where a row has nothing but minus infinity."""
+    """Softmax, with zeros for a row that has only minus infinity."""
     x = self if dtype is None else converted(self, dtype.np)
     dim = one_dim(x, dim)
     out, top = new(x, x.shape), reduced(x, dim, True)
@@ -144,13 +144,13 @@ def round_(self: NpuArray) -> NpuArray:
 
 @composed("softplus")
 def softplus(self: NpuArray, beta: Any, threshold: Any) -> NpuArray:
-    """A smooth corner: linear where it is as good as that."""
+    """A smooth corner: linear where that is exact enough."""
     scaled = _scaled(self, beta)
     size, high = like(self), like(self, BOOL)
     CALLS.Abs(scaled, size)
     CALLS.InplaceMuls(size, -1.0)
     CALLS.InplaceExp(size)
-    smooth = log1p(size)  # far below zero, what is added to one is all there is
+    smooth = log1p(size)  # far below zero, the term added to one is the whole result
     CALLS.InplaceAdd(smooth, clamp(scaled, 0.0, None), 1)
     CALLS.GtScalar(scaled, threshold, high)
     return where(high, self, _scaled(smooth, 1 / beta))
@@ -168,7 +168,7 @@ def softplus_backward(grad: NpuArray, self: NpuArray, beta: Any, threshold: Any)
 
 @composed("xlogy.Tensor")
 def xlogy(self: NpuArray, other: Any) -> NpuArray:
-    """A factor times a logarithm, zero where the factor is."""
+    """A factor times a logarithm; zero where the factor is zero."""
     other = placed(other, self)
     logarithm, out, nothing = like(other), spread(self, other), like(self, BOOL)
     CALLS.Log(other, logarithm)
@@ -183,7 +183,7 @@ def xlogy(self: NpuArray, other: Any) -> NpuArray:
 
 @composed("prod.dim_int")
 def prod(self: NpuArray, dim: int, keepdim: bool, dtype: Any) -> NpuArray:
-    """The product along a dimension: halves are multiplied until one is left."""
+    """The product along a dimension: the two halves are multiplied until one element is left."""
     dim = one_dim(self, dim)
     made = converted(self, sum_dtype(self, dtype))
     if not self.ndim:
@@ -214,7 +214,7 @@ def hardsigmoid_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
 
 @composed("hardtanh_backward")
 def hardtanh_backward(grad: NpuArray, self: NpuArray, low: Any, high: Any) -> NpuArray:
-    """The gradient between two numbers, none outside."""
+    """The gradient between two numbers, zero outside."""
     below, above, out = like(self, BOOL), like(self, BOOL), spread(self, grad)
     CALLS.LeScalar(self, low, below)
     CALLS.GeScalar(self, high, above)
@@ -258,7 +258,8 @@ def leaky_relu_into(self: NpuArray, negative_slope: Any) -> NpuArray:
 
 @composed("log1p")
 def log1p(self: NpuArray) -> NpuArray:
-    """The logarithm of one more than an operand. Rounding of the sum is made good by how far it is from the operand."""
+    """The logarithm of one plus an operand. The rounding error of the sum is corrected by its distance from the
+    operand."""
     more = plus(self, 1)
     exact = quotient(product(logarithm(more), self), plus(more, -1))
     near = where(same(more, times(more, 0)), logarithm(more), exact)
@@ -267,7 +268,7 @@ def log1p(self: NpuArray) -> NpuArray:
 
 @composed("expm1")
 def expm1(self: NpuArray) -> NpuArray:
-    """An exponential less one, also near zero, where the difference alone would have no digits."""
+    """An exponential minus one, also near zero, where the difference alone would have no digits."""
     grown = exponential(self)
     less = plus(grown, -1)
     exact = quotient(product(less, self), logarithm(grown))
@@ -320,21 +321,21 @@ def exp2(self: NpuArray) -> NpuArray:
 
 @composed("frac")
 def frac(self: NpuArray) -> NpuArray:
-    """What is behind the point."""
+    """The part after the point."""
     floating("frac", self)
     return difference(self, trunc(self))
 
 
 @composed("logit")
 def logit(self: NpuArray, eps: float | None) -> NpuArray:
-    """What the sigmoid makes this of; bounded first if asked."""
+    """The logit: the inverse of the sigmoid; bounded first if requested."""
     x = self if eps is None else clamp(self, eps, 1 - eps)
     return logarithm(quotient(x, rsub_scalar(x, 1, 1)))
 
 
 @composed("logit_backward")
 def logit_backward(grad: NpuArray, self: NpuArray, eps: float | None) -> NpuArray:
-    """Its gradient: zero outside the bounds, and nothing that is a number where there are none."""
+    """Its gradient: zero outside the bounds, and NaN there without bounds."""
     low = 0.0 if eps is None else eps
     inside = product(difference(self, clamp(self, low, 1 - low)), grad)  # zero inside
     outside = negated(same(inside, times(inside, 0)))
@@ -355,7 +356,7 @@ def logaddexp(self: NpuArray, other: Any) -> NpuArray:
 
 @composed("nan_to_num")
 def nan_to_num(self: NpuArray, nan: float | None, posinf: float | None, neginf: float | None) -> NpuArray:
-    """Numbers in the place of what is none, and of infinities."""
+    """Numbers instead of NaN and infinities."""
     if self.dtype.kind not in "fV":
         return copied(self)
     limit = float(finfo(self.dtype).max)
@@ -375,7 +376,7 @@ def elu_into(self: NpuArray, alpha: Any, scale: Any, input_scale: Any) -> NpuArr
 
 @composed("hypot")
 def hypot(self: NpuArray, other: Any) -> NpuArray:
-    """The length of the third side, without squares that are too large."""
+    """The length of the third side, without too large squares."""
     other = placed(other, self)
     a, b = _size(self), _size(other)
     long, short, root = spread(a, b), spread(a, b), spread(a, b)
@@ -383,13 +384,13 @@ def hypot(self: NpuArray, other: Any) -> NpuArray:
     CALLS.Minimum(a, b, short)
     ratio = quotient(short, long)
     CALLS.Sqrt(plus(product(ratio, ratio), 1), root)
-    # Nothing to divide by, or two infinities: the longer side is the length. What is no number stays none in it.
+    # Nothing to divide by, or two infinities: the longer side is the length. NaN stays NaN in it.
     return where(is_nan(ratio), long, product(long, root))
 
 
 @composed("cumprod")
 def cumprod(self: NpuArray, dim: int, dtype: Any) -> NpuArray:
-    """Products of all elements up to each one: the distance that a product reaches doubles with each round."""
+    """Products of all elements up to each one: the distance that a product covers doubles in each round."""
     made = converted(self, sum_dtype(self, dtype))
     made = copied(made) if made is self else made
     dim, reach = one_dim(self, dim), 1

@@ -75,7 +75,7 @@ def mse_loss_backward(grad: NpuArray, self: NpuArray, target: NpuArray, reductio
 
 @composed("binary_cross_entropy_with_logits")
 def bce_with_logits(self: NpuArray, target: NpuArray, weight: Any, pos_weight: Any, reduction: int) -> NpuArray:
-    """Entropy of truth values against logits."""
+    """Cross entropy of truth values and logits."""
     wide = [None if a is None else contiguous(expanded(a, self.shape)) for a in (weight, pos_weight)]
     out = new(self, _loss_shape(self.shape, reduction))
     CALLS.BinaryCrossEntropyWithLogits(contiguous(self), contiguous(target), *wide, reduction, out)
@@ -84,7 +84,7 @@ def bce_with_logits(self: NpuArray, target: NpuArray, weight: Any, pos_weight: A
 
 @composed("binary_cross_entropy")
 def bce(self: NpuArray, target: NpuArray, weight: Any, reduction: int) -> NpuArray:
-    """Entropy of truth values against probabilities. Logarithms are -100 at least, so that 0 and 1 have finite ones."""
+    """Cross entropy of truth values and probabilities. Logarithms are at least -100, so 0 and 1 give finite values."""
     if self.shape != target.shape:
         raise ValueError(f"Using a target size ({list(target.shape)}) that is different to the input size "
                          f"({list(self.shape)}) is deprecated. Please ensure they have the same size.")
@@ -114,7 +114,7 @@ def _bounded_logarithm(self: NpuArray) -> NpuArray:
 
 @composed("binary_cross_entropy_backward")
 def bce_backward(grad: NpuArray, self: NpuArray, target: NpuArray, weight: Any, reduction: int) -> NpuArray:
-    """The gradient of that entropy."""
+    """The gradient of that cross entropy."""
     product, divisor, difference, out = like(self), like(self), like(self), like(self)
     CALLS.Mul(self, _complement(self), product)
     CALLS.ClampMin(product, 1e-12, divisor)
@@ -129,7 +129,7 @@ def bce_backward(grad: NpuArray, self: NpuArray, target: NpuArray, weight: Any, 
 
 
 def reduction_of(made: NpuArray, reduction: int) -> NpuArray:
-    """Losses of elements, brought together as asked."""
+    """Losses of elements, reduced as requested."""
     if reduction == MEAN:
         return mean(made, None, False, None)
     return total(made, None, False, None) if reduction == SUM else made
@@ -154,7 +154,7 @@ def smooth_l1_loss(self: NpuArray, target: NpuArray, reduction: int, beta: float
 @composed("smooth_l1_loss_backward")
 def smooth_l1_loss_backward(grad: NpuArray, self: NpuArray, target: NpuArray, reduction: int,
                             beta: float) -> NpuArray:
-    """The gradient of squares of small differences and sizes of large ones: a slope that has bounds."""
+    """The gradient of squares of small differences and sizes of large ones: a limited slope."""
     difference = spread(self, target)
     CALLS.Sub(self, target, 1, difference)
     if beta:

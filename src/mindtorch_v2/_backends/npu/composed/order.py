@@ -51,14 +51,14 @@ def kthvalue(self: NpuArray, k: int, dim: int, keepdim: bool) -> tuple[NpuArray,
 
 @composed("median.dim")
 def median_along(self: NpuArray, dim: int, keepdim: bool) -> tuple[NpuArray, NpuArray]:
-    """The middle element along a dimension, the lower of two; what is no number if there is one."""
+    """The middle element along a dimension, the lower of two; NaN if there is one."""
     dim = one_dim(self, dim)
     found = sort(self, dim, False)
     extent = self.shape[dim] if self.ndim else 1
     values, indices = _at(found, (extent - 1) // 2, dim, keepdim)
     if self.dtype.kind not in "fV":
         return values, indices
-    # Those stand at the end of what is sorted.
+    # NaNs are at the end of sorted elements.
     none, first_none = is_nan(self), new(self, reduced(self, dim, keepdim).shape, INT64)
     marked = converted(none, np.dtype(np.int8))
     CALLS.ArgMax(marked, dim, keepdim, first_none)

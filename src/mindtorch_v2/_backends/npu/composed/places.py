@@ -102,19 +102,19 @@ def copied(self: NpuArray, shape: tuple[int, ...] | None = None) -> NpuArray:
 
 
 def _counted(mask: NpuArray) -> int:
-    """How many elements of a mask are true; waits for the device."""
+    """The number of true elements of a mask; waits for the device."""
     return int(HOST[0](total(mask, None, False, None)))
 
 
 @composed("masked_select")
 def masked_select(self: NpuArray, mask: NpuArray) -> NpuArray:
-    """The elements where a mask is true; how many there are has to be known first."""
+    """The elements where a mask is true; their number must be known first."""
     shape = broadcast_shapes(self.shape, mask.shape)
     return _selected(contiguous(expanded(self, shape)), contiguous(expanded(mask, shape)))
 
 
 def _selected(self: NpuArray, mask: NpuArray) -> NpuArray:
-    """Elements by a mask of the same shape. The operator wants room for all of them."""
+    """Elements by a mask of the same shape. The operator needs memory for all of them."""
     count = _counted(mask)
     room = new(self, (self.size,))
     if count:
@@ -124,7 +124,7 @@ def _selected(self: NpuArray, mask: NpuArray) -> NpuArray:
 
 @composed("nonzero")
 def nonzero(self: NpuArray) -> NpuArray:
-    """The places of elements that are not zero, by the places that each has in a row of all."""
+    """The positions of nonzero elements, from their positions in the flat array."""
     flags = like(self, BOOL)
     CALLS.NeScalar(self, 0, flags)
     flags = contiguous(flags)
@@ -149,7 +149,7 @@ INDEX_TYPES = frozenset(map(np.dtype, (np.int64, np.int32, np.uint8, np.bool_)))
 
 
 def _indices(self: NpuArray, indices: list[Any]) -> tuple[list[NpuArray], NpuArray, list[int]]:
-    """Indices as the operator takes them: masks as places, whole dimensions as empty ones in front.
+    """Indices in the operator's form: masks as positions, whole dimensions as empty indices in front.
 
     Returns the indices, the tensor with the indexed dimensions where indices expect them, and its order of dimensions.
     """
@@ -310,7 +310,7 @@ def flip(self: NpuArray, dims: Any) -> NpuArray:
 
 @composed("rot90")
 def rot90(self: NpuArray, k: int, dims: Any) -> NpuArray:
-    """A plane turned by right angles: flipped, and its two dimensions exchanged."""
+    """A plane rotated by right angles: flipped, and its two dimensions exchanged."""
     first, second = wrap_dims(dims, self.ndim)
     k %= 4
     if k == 0:
@@ -324,7 +324,7 @@ def rot90(self: NpuArray, k: int, dims: Any) -> NpuArray:
 
 @composed("roll")
 def roll(self: NpuArray, shifts: Any, dims: Any) -> NpuArray:
-    """Elements moved along dimensions, those beyond the end to the start."""
+    """Elements moved along dimensions; those beyond the end go to the start."""
     shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
     dims = (dims,) if isinstance(dims, int) else tuple(dims)
     if not dims:
@@ -353,7 +353,7 @@ def cut(array: NpuArray, dim: int, start: int, length: int) -> NpuArray:
 
 
 def _places(self: NpuArray, dim: int, index: NpuArray) -> tuple[NpuArray, list[Any]]:
-    """An operand with a dimension at least, and the indices of slices of it."""
+    """An operand with at least one dimension, and the indices of slices of it."""
     target = self if self.ndim else viewed(self, (1,))
     count = index.shape[0] if index.ndim else 1
     return target, [*[None] * one_dim(self, dim), viewed(contiguous(index), (count,))]
@@ -388,13 +388,13 @@ def index_copy(self: NpuArray, dim: int, index: NpuArray, source: NpuArray) -> N
 
 @composed("take")
 def take(self: NpuArray, numbers: NpuArray) -> NpuArray:
-    """Elements by their numbers in the whole, which may count from the end."""
+    """Elements by their positions in the flat array, which may count from the end."""
     flat, wanted = viewed(contiguous(self), (self.size,)), viewed(contiguous(numbers), (numbers.size,))
     return viewed(index(flat, [wanted]), numbers.shape)
 
 
 def _rearranged(array: NpuArray, cells: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> NpuArray:
-    """The cells of an array in another order, in memory of their own."""
+    """The cells of an array in another order, in new memory."""
     split = viewed(contiguous(array), cells)
     moved = split.over(tuple([split.shape[d] for d in order]), tuple([split.strides[d] for d in order]), split.offset,
                        split.dtype)
@@ -416,7 +416,7 @@ def pixel_unshuffle(self: NpuArray, downscale_factor: int) -> NpuArray:
 
 @composed("put")
 def put(self: NpuArray, index: NpuArray, source: NpuArray, accumulate: bool) -> NpuArray:
-    """A copy with elements replaced by their numbers in the whole, or added to."""
+    """A copy with elements replaced, or added to, by their positions in the flat array."""
     if index.size != source.size:
         raise IndexError("as many elements as numbers are needed")  # said in full by the CPU's kernel
     if not accumulate:

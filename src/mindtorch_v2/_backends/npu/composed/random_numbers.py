@@ -28,7 +28,7 @@ def random_from(self: NpuArray, low: int, high: Any, generator: Any) -> NpuArray
 
 
 def _largest(dtype: np.dtype) -> int:
-    """One more than what `random_` draws at most: what a dtype counts exactly."""
+    """One more than the largest number of `random_`: a dtype counts exactly up to it."""
     if dtype.kind in "iu":
         return min(int(np.iinfo(dtype).max) + 1, (1 << 63) - 1)
     if dtype == BOOL:
@@ -51,13 +51,13 @@ def random_to(self: NpuArray, high: int, generator: Any) -> NpuArray:
 
 @composed("random/inplace")
 def random(self: NpuArray, generator: Any) -> NpuArray:
-    """Integers of all that the dtype has."""
+    """Integers from the whole range of the dtype."""
     return random_from(self, 0, None, generator)
 
 
 @composed("bernoulli")
 def bernoulli(self: NpuArray, generator: Any) -> NpuArray:
-    """1 with the probability that each element is."""
+    """1 with the probability in each element."""
     return _below(like(self), self, generator)
 
 
@@ -72,7 +72,7 @@ def _below(out: NpuArray, probability: NpuArray, generator: Any) -> NpuArray:
 
 @composed("bernoulli.Tensor/inplace")
 def bernoulli_tensor(self: NpuArray, p: Any, generator: Any) -> NpuArray:
-    """1 with the probability that a tensor gives."""
+    """1 with the probabilities in a tensor."""
     return _below(self, placed(p, self), generator)
 
 
@@ -122,7 +122,7 @@ def exponential(self: NpuArray, lambd: float, generator: Any) -> NpuArray:
 
 @composed("multinomial")
 def multinomial(self: NpuArray, num_samples: int, replacement: bool, generator: Any) -> NpuArray:
-    """Places drawn by weights: of weights divided by exponential numbers, the largest."""
+    """Positions drawn by weights: the largest of weights divided by exponential numbers."""
     check_multinomial_shape(self, num_samples, replacement)
     if replacement and num_samples > 1:
         columns = [multinomial(self, 1, False, generator) for _ in range(num_samples)]

@@ -1,4 +1,4 @@
-"""Gradients that were scaled to stay alive."""
+"""Gradients that were scaled so that they do not underflow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .registry import HOST, composed
 
 @composed("unscale")
 def unscale(grad: NpuArray, inverse: Any) -> bool:
-    """Multiply a gradient in place; whether it held an infinity or NaN, which waits for the device."""
+    """Multiply a gradient in place; returns whether it held an infinity or NaN, and waits for the device."""
     finite, every = like(grad, BOOL), new(grad, (), BOOL)
     CALLS.IsFinite(grad, finite)
     CALLS.All(finite, all_dims(finite), False, every)

@@ -58,13 +58,13 @@ def mean_of_all(self: NpuArray, dtype: Any) -> NpuArray:
 
 @composed("argmax")
 def argmax(self: NpuArray, dim: Any, keepdim: bool) -> NpuArray:
-    """Where the largest element is."""
+    """The position of the largest element."""
     return _position(CALLS.ArgMax, self, dim, keepdim)
 
 
 @composed("argmin")
 def argmin(self: NpuArray, dim: Any, keepdim: bool) -> NpuArray:
-    """Where the smallest element is."""
+    """The position of the smallest element."""
     return _position(CALLS.ArgMin, self, dim, keepdim)
 
 
@@ -151,14 +151,14 @@ def norm(self: NpuArray, p: Any, dim: Any, keepdim: bool) -> NpuArray:
 
 @composed("logsumexp")
 def logsumexp(self: NpuArray, dim: Any, keepdim: bool) -> NpuArray:
-    """Logarithm of a sum of exponentials, less their largest so that none is too large."""
+    """Logarithm of a sum of exponentials, minus the largest so that none overflows."""
     dims = all_dims(self, dim)
     if any(self.shape[d] == 0 for d in dims):
         return filled(reduced(self, dim, keepdim).shape, self.dtype, self.memory.device.index, -math.inf)
     top = reduced(self, dim, True)
     CALLS.Amax(self, dims, True, top)
     infinite = isinf(top)
-    CALLS.InplaceMaskedFillScalar(top, infinite, 0)  # infinity less infinity would be no number
+    CALLS.InplaceMaskedFillScalar(top, infinite, 0)  # infinity minus infinity would be NaN
     moved = like(self)
     CALLS.Sub(self, top, 1, moved)
     CALLS.InplaceExp(moved)
@@ -174,7 +174,7 @@ def cumsum(self: NpuArray, dim: int, dtype: Any) -> NpuArray:
     """Running sums."""
     kind = sum_dtype(self, dtype)
     if dtype is not None:
-        self = converted(self, kind)  # before anything is added: integers are sums of integers
+        self = converted(self, kind)  # first: sums of integers are integers
     out = new(self, self.shape, kind)
     CALLS.Cumsum(self, one_dim(self, dim), dtype_code(kind), out)
     return out
@@ -191,7 +191,7 @@ def aminmax(self: NpuArray, dim: Any, keepdim: bool) -> tuple[NpuArray, NpuArray
 
 @composed("count_nonzero")
 def count_nonzero(self: NpuArray, dim: Any) -> NpuArray:
-    """How many elements are not zero."""
+    """The number of elements that are not zero."""
     truth = like(self, BOOL)
     CALLS.NeScalar(self, 0, truth)
     return total(truth, dim, False, None)
@@ -202,7 +202,7 @@ COMPOSED["count_nonzero.dim_IntList"] = count_nonzero
 
 @composed("nansum")
 def nansum(self: NpuArray, dim: Any, keepdim: bool, dtype: Any) -> NpuArray:
-    """The sum of what is a number."""
+    """The sum of elements that are not NaN."""
     if self.dtype.kind in "fV":
         none, known = new(self, self.shape, BOOL), new(self, self.shape)
         CALLS.NeTensor(self, self, none)

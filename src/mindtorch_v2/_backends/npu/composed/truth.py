@@ -43,7 +43,7 @@ def logical_xor(self: NpuArray, other: Any) -> NpuArray:
 
 
 def _bitwise(name: str, operator: str, of_booleans: Kernel) -> None:
-    """Bit by bit operators, which are logic for truth values."""
+    """Bitwise operators, which are logic for truth values."""
 
     def kernel(self: NpuArray, *other: Any) -> NpuArray:
         if self.dtype == BOOL:
@@ -108,7 +108,7 @@ def is_nan(self: NpuArray) -> NpuArray:
 
 @composed("isin.Tensor_Tensor")
 def isin(elements: NpuArray, test_elements: NpuArray, assume_unique: bool, invert: bool) -> NpuArray:
-    """Whether each element is among others: compared with all of them."""
+    """Whether each element is among others: it is compared with all of them."""
     kind = result_dtype([elements, test_elements], []).np
     row = viewed(contiguous(converted(test_elements, kind)), (test_elements.size,))
     column = viewed(contiguous(converted(elements, kind)), (elements.size, 1))
@@ -131,7 +131,7 @@ def _reduced_truth(call: str) -> None:
         return converted(out, BYTE) if self.dtype == BYTE else out
 
     def some(self: NpuArray, dim: Any, keepdim: bool) -> NpuArray:
-        if dim is not None and not len(dim):  # over none: of each element
+        if dim is not None and not len(dim):  # no dimensions: each element by itself
             out = like(self, BOOL)
             CALLS.NeScalar(self, 0, out)
             return converted(out, BYTE) if self.dtype == BYTE else out
@@ -149,7 +149,7 @@ _reduced_truth("Any")
 
 @composed("isinf")
 def isinf(self: NpuArray) -> NpuArray:
-    """Neither finite nor no number."""
+    """Neither finite nor NaN."""
     finite = like(self, BOOL)
     if self.dtype.kind in "iub":
         CALLS.InplaceZero(finite)
