@@ -1,6 +1,6 @@
 """`torch.distributed` on MPI: groups of processes, collectives, messages. See docs/distributed.md.
 
-`init_process_group("mpi")` and `("gloo")` are the same engine, `mpi4py`. MPI itself is loaded by `init_process_group`.
+`init_process_group("mpi")` and `("gloo")` use the same engine, `mpi4py`. `init_process_group` loads MPI itself.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class GradBucket:
         self.waited: Any = None  # the work or the future of its reduction
 
     def take(self, position: int, gradient: Tensor | None, factor: float) -> None:
-        """Put a gradient, times a factor, into its place; zeros if there is none."""
+        """Store a gradient, times a factor, in its place; zeros if there is none."""
         view = self.views[position]
         if gradient is None:
             view.zero_()
@@ -47,7 +47,7 @@ class GradBucket:
         self._flat.zero_()
 
     def put(self, reduced: Tensor) -> None:
-        """What a hook made of the buffer."""
+        """The buffer as a hook left it."""
         self._flat.copy_(reduced.view(-1))
 
     def _cut(self, flat: Tensor) -> list[Tensor]:
@@ -62,7 +62,7 @@ class GradBucket:
         return self._index
 
     def is_last(self) -> bool:
-        """Whether it is the last one of a backward."""
+        """Whether it is the last bucket of a backward."""
         return self._is_last
 
     def buffer(self) -> Tensor:
@@ -70,7 +70,7 @@ class GradBucket:
         return self._flat
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Put another tensor of the same size in the place of the buffer."""
+        """Replace the buffer by another tensor of the same size."""
         if buffer.numel() != self._flat.numel():
             raise ValueError(f"set_buffer: a tensor of {buffer.numel()} elements cannot replace one of "
                              f"{self._flat.numel()}")
@@ -114,5 +114,5 @@ class SparseBucket(GradBucket):
         self.views = [reduced]
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Put another tensor of the same size in the place of the buffer."""
+        """Replace the buffer by another tensor of the same size."""
         self.put(buffer)

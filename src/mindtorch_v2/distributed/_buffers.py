@@ -40,7 +40,7 @@ class Buffer:
         self.array = np.ascontiguousarray(tensor.detach().cpu()._a)
 
     def write_back(self) -> None:
-        """Bring what MPI wrote to the tensor."""
+        """Copy what MPI wrote to the tensor."""
         if self.is_copy:
             with no_grad():
                 self.tensor.copy_(wrap(self.array))
@@ -63,5 +63,5 @@ def check_list(value: Any, name: str, what: str) -> list[Tensor]:
 
 
 def facts(tensor: Tensor) -> str:
-    """What ranks must agree on of a tensor: its dtype and how many elements it has."""
+    """The properties of a tensor on which ranks must agree: its dtype and number of elements."""
     return f"{tensor.dtype}, {tensor.numel()} elements"

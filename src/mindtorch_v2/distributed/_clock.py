@@ -1,9 +1,9 @@
-"""How far the clock of each rank is from that of rank 0, found by asking over MPI.
+"""Measures how far the clock of each rank is from that of rank 0, over MPI.
 
-A rank asks another for its time and takes the answer to be of the middle of the wait; so it is wrong by half of the
-wait at most, and of several questions the one with the shortest wait is kept. Ranks ask in rounds: in each, those whose
-clock is known answer one that is not, so that a thousand ranks take ten rounds. A rank's bound is its own half wait
-and that of whom it asked.
+A rank asks another for its time and assumes that the answer is from the middle of the wait. The error is at most half
+of the wait, and the question with the shortest wait counts. Ranks ask in rounds: in each round, the ranks whose clock
+is known answer one whose clock is not, so a thousand ranks take ten rounds. A rank's bound is half of its own wait plus
+the bound of the rank that it asked.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .._dispatch.observer import HOOK
 __all__ = ["Alignment", "align"]
 
 _QUESTIONS = 16
-# A busy machine answers late, and now and then in time. There more are asked, until a wait was as short as this, but
-# not for longer than that.
+# A busy machine answers late, and in time only sometimes. It is asked more often, until a wait was this short, but not
+# for longer than that.
 _MOST_QUESTIONS, _SHORT_NS, _LONG_NS = 128, 20_000, 200_000_000
 _TAG = 7
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """`offset_ns` is what to add to this rank's clock to get that of rank 0; it is off by `error_ns` at most."""
+    """`offset_ns` is what to add to this rank's clock to get that of rank 0; the error is at most `error_ns`."""
 
     run: str            # the same on all ranks of a job, and on no others
     reference_rank: int
@@ -36,12 +36,12 @@ class Alignment:
     error_ns: int
 
     def to_dict(self) -> dict[str, Any]:
-        """As a trace's metadata have it."""
+        """In the form of a trace's metadata."""
         return asdict(self)
 
 
 def align(world: Any) -> Alignment:
-    """Compare the clocks of all ranks of a communicator, which all of them call for together."""
+    """Compare the clocks of all ranks of a communicator; all of them must call this."""
     clock = HOOK["clock"]
     rank, size = world.Get_rank(), world.Get_size()
     run = world.bcast(uuid.uuid4().hex[:12] if rank == 0 else None)

@@ -1,5 +1,4 @@
-"""Collectives on tensors. Each says what must be the same on all ranks, starts MPI's collective, and tidies up after
-it."""
+"""Collectives on tensors. Each states what must be the same on all ranks, starts MPI's collective, and finishes it."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def _end(work: Work, async_op: bool) -> Work | None:
 
 
 def _root(group: ProcessGroup, global_rank: int | None, group_rank: int | None, name: str, what: str) -> int:
-    """The place in the group of the rank that a call names, in one way or the other."""
+    """The place in the group of the rank that a call names, by either number."""
     if group_rank is not None:
         if global_rank is not None:
             raise ValueError(f"Can't specify both group_{name} and {name}")
@@ -81,7 +80,7 @@ def _sizes(tensors: list[Tensor], like: Tensor, count: int, name: str, what: str
 
 def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False,
               group_src: int | None = None) -> Work | None:
-    """Give all ranks what one has."""
+    """Give all ranks the tensor of one rank."""
     check_tensor(tensor, "tensor", "broadcast")
     members = resolve(group)
     if members is None:
@@ -96,7 +95,7 @@ def broadcast(tensor: Tensor, src: int | None = None, group: Any = None, async_o
 
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None,
            async_op: bool = False, group_dst: int | None = None) -> Work | None:
-    """Give one rank what each has."""
+    """Give one rank the tensors of all ranks."""
     check_tensor(tensor, "tensor", "gather")
     members = resolve(group)
     if members is None:
@@ -122,7 +121,7 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
 
 def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int | None = None, group: Any = None,
             async_op: bool = False, group_src: int | None = None) -> Work | None:
-    """Give each rank one of the tensors that a rank has."""
+    """Give each rank one of the tensors of one rank."""
     check_tensor(tensor, "tensor", "scatter")
     members = resolve(group)
     if members is None:
@@ -154,7 +153,7 @@ def _reduction(what: str, tensor: Tensor, op: Any) -> tuple[ReduceOp, Any, Any, 
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Give all ranks the sum, or another reduction, of what each has; in place."""
+    """Give all ranks the sum, or another reduction, of their tensors; in place."""
     work = begin_all_reduce(tensor, op, group)
     return None if work is None else _end(work, async_op)
 
@@ -183,7 +182,7 @@ def begin_all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) 
 
 
 def _begin_sparse_sum(tensor: Tensor, held: SparseArray, op: ReduceOp, members: ProcessGroup) -> Work:
-    """The elements of all ranks, those at the same place added up. Ranks may have any number of elements."""
+    """The elements of all ranks, with those at the same position added up. Ranks may have any number of elements."""
     if op.op is not ReduceOp.SUM or held.layout != COO:
         raise RuntimeError(f"all_reduce: unsupported reduction operation (allreduce of sparse tensors only works with "
                            f"ReduceOp.SUM, and with coordinates), but got {op!r} of a {held.layout} tensor")
@@ -240,7 +239,7 @@ def all_reduce_coalesced(tensors: list[Tensor], op: Any = ReduceOp.SUM, group: A
 
 def reduce(tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
            group_dst: int | None = None) -> Work | None:
-    """Give one rank the reduction of what each has, in place; the others keep theirs."""
+    """Give one rank the reduction of all tensors, in place; the others keep theirs."""
     check_tensor(tensor, "tensor", "reduce")
     members = resolve(group)
     if members is None:
@@ -290,7 +289,7 @@ def _scattered(what: str, output: Tensor, inputs: Callable[[], np.ndarray], op: 
 
 def reduce_scatter(output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None,
                    async_op: bool = False) -> Work | None:
-    """Give each rank its part of the reduction of what each has, a list with a tensor for each rank."""
+    """Give each rank its part of the reduction of lists that have a tensor for each rank."""
     check_tensor(output, "output", "reduce_scatter")
     check_list(input_list, "input_list", "reduce_scatter")
     members = resolve(group)
@@ -302,7 +301,7 @@ def reduce_scatter(output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.
 
 def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None,
                           async_op: bool = False) -> Work | None:
-    """Give each rank its part of the reduction of what each has, one tensor with a part for each rank."""
+    """Give each rank its part of the reduction of tensors that have a part for each rank."""
     check_tensor(output, "output", "reduce_scatter_tensor")
     check_tensor(input, "input", "reduce_scatter_tensor")
     members = resolve(group)
@@ -321,7 +320,7 @@ reduce_scatter_single = reduce_scatter_tensor
 # -- all to all ------------------------------------------------------------------------------------------------------
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
-    """Give all ranks what each has, as a list."""
+    """Give all ranks the tensors of all ranks, as a list."""
     check_list(tensor_list, "tensor_list", "all_gather")
     check_tensor(tensor, "tensor", "all_gather")
     members = resolve(group)
@@ -369,7 +368,7 @@ def all_gather_coalesced(output_tensor_lists: list[list[Tensor]], input_tensor_l
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None,
                            async_op: bool = False) -> Work | None:
-    """Give all ranks what each has, one after the other in one tensor."""
+    """Give all ranks the tensors of all ranks, one after the other in one tensor."""
     check_tensor(output_tensor, "output_tensor", "all_gather_into_tensor")
     check_tensor(input_tensor, "input_tensor", "all_gather_into_tensor")
     members = resolve(group)

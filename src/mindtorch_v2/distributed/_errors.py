@@ -1,7 +1,7 @@
 """The errors of process groups.
 
     RuntimeError
-      DistError             whatever goes wrong between processes
+      DistError             any error between processes
         DistBackendError    MPI, a rank that is gone, ranks that disagree, a timeout
         DistNetworkError    never raised here; programs catch it
         DistStoreError      never raised here; programs catch it

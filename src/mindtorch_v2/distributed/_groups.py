@@ -1,9 +1,9 @@
 """Process groups: some of the ranks, with communicators of their own.
 
-Every collective of a group starts with a small meeting on a communicator beside that of the data: do all ranks call
-the same thing with the same dtype and size? If not, all of them raise an error that says who called what, where MPI
-would hang or mix up data. The meeting is part of the asynchronous work, so it does not hold anybody up.
-`MINDTORCH_DISTRIBUTED_CHECK=0` leaves it out.
+Every collective of a group starts with a short exchange on a communicator beside that of the data: do all ranks call
+the same collective with the same dtype and size? If not, all of them raise an error that says which rank called what;
+MPI alone would hang or mix up data. The exchange is part of the asynchronous work, so it delays nothing.
+`MINDTORCH_DISTRIBUTED_CHECK=0` turns it off.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Backend(str):
     default_device_backend_map = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl", "mps": "gloo"}  # noqa: RUF012
 
     def __new__(cls, name: str) -> Backend:
-        """The name, checked for being one."""
+        """The name, after a check of its type."""
         if not isinstance(name, str):
             raise ValueError(f"Backend constructor parameter must be string-ish, but got {type(name).__name__}")
         return super().__new__(cls, name.lower())
@@ -52,7 +52,7 @@ _REFUSED = {
 
 
 def backend_name(backend: str | None) -> Backend:
-    """The backend that a program asks for: 'mpi', or 'gloo', which is MPI here as well."""
+    """The backend for a program's request: 'mpi', or 'gloo', which is MPI here too."""
     names = (backend or "gloo").lower()
     if ":" in names:
         pairs = dict(pair.split(":", 1) for pair in names.split(","))
@@ -76,8 +76,8 @@ class ProcessGroup:
         self.group_name = name
         self.group_desc = description
         self._rank, self._size = data.Get_rank(), data.Get_size()
-        self._begun = 0    # collectives that this rank has called
-        self._started = 0  # collectives whose data are on their way: they start in the order of the calls
+        self._begun = 0    # number of collectives that this rank has called
+        self._started = 0  # collectives whose data are being sent: they start in the order of the calls
         self._unstarted: dict[int, Work] = {}
         self.expected: list[Any] = []  # messages that calls wait for, in the order of the calls
         self.checks = self._size > 1 and os.environ.get("MINDTORCH_DISTRIBUTED_CHECK", "1") != "0"
@@ -107,11 +107,11 @@ class ProcessGroup:
     def collective(self, name: str, facts: str, start: Callable[[], Any], result: list[Any],
                    finish: Callable[[], None] | None = None, timeout: timedelta | None = None,
                    dtype: Any = None, elements: tuple[int, int] = (0, 0), is_observed: bool = True) -> Work:
-        """Begin one: `start` gives MPI's request, `finish` is called when it is complete.
+        """Begin a collective: `start` returns MPI's request, `finish` is called when it is complete.
 
         A `start` of several rounds is a generator: it yields the requests of all but the last, which it returns.
-        Collectives that were called after it wait until that one is on its way.
-        `facts` is what must be the same on all ranks; dtype and elements, given and got, are for a profiler.
+        Collectives that were called later wait until this one has started. `facts` is what must be the same on all
+        ranks; dtype and elements, sent and received, are for a profiler.
         """
         with LOCK:
             number = self._begun
@@ -125,7 +125,7 @@ class ProcessGroup:
             return work
 
     def meet(self, name: str, facts: str) -> None:
-        """Return when all ranks are here and mean the same: before calls of MPI that would wait for ever."""
+        """Return when all ranks are here and agree, before calls of MPI that would wait forever."""
         if self.checks:
             self.collective(name, facts, self._data.Ibarrier, [], is_observed=False).finish()
 
@@ -153,14 +153,14 @@ class ProcessGroup:
             finish()
 
     def _is_turn_of(self, number: int) -> bool:
-        """Whether all collectives before this one have started. Whoever waits for it moves them on."""
+        """Whether all collectives before this one have started. Waiting for it moves them on."""
         before = self._unstarted.get(self._started)
         if self._started < number and before is not None:
             before.poll()
         return self._started == number
 
     def disagree(self, on: str, call: str) -> Steps:
-        """All ranks tell each other what they called, and raise an error that says who called what."""
+        """All ranks tell each other what they called, and raise an error that says which rank called what."""
         text = np.zeros(256, np.uint8)
         said = call.encode()[:256]
         text[:len(said)] = np.frombuffer(said, np.uint8)
@@ -185,7 +185,7 @@ class ProcessGroup:
             raise ValueError(f"{what}: Global rank {global_rank} is not part of group {self}") from None
 
     def free(self) -> None:
-        """Give the communicators back."""
+        """Free the communicators."""
         with LOCK:
             if not board().broken:
                 self._control.Free()
@@ -208,20 +208,20 @@ class group(metaclass=_WorldMeta):
 
 
 class GroupMember(metaclass=_WorldMeta):
-    """The group of all ranks, and what stands for a group that this process is not in."""
+    """The group of all ranks, and the value for a group that this process is not in."""
 
     NON_GROUP_MEMBER = -100
 
 
 class _World:
-    """What `init_process_group` makes and `destroy_process_group` ends."""
+    """The state that `init_process_group` makes and `destroy_process_group` ends."""
 
     def __init__(self) -> None:
         self.default: ProcessGroup | None = None
         self.groups: list[ProcessGroup] = []
-        self.made = 0  # groups that the ranks have made so far, for names that are the same on all of them
+        self.made = 0  # number of groups made so far, for names that are equal on all ranks
         self.alignment: Alignment | None = None  # of this rank's clock; stays when the group is gone
-        self.described: dict[str, Any] = {}  # what traces said of the groups when they ended
+        self.described: dict[str, Any] = {}  # the description of the groups in traces when they ended
 
 
 WORLD = _World()
@@ -249,7 +249,7 @@ def resolve(group: Any) -> ProcessGroup | None:
 
 
 def new_communicator(ranks: list[int], tag: int) -> Any:
-    """A communicator of these ranks, which all of them call for together."""
+    """A communicator of these ranks; all of them must call this."""
     MPI = mpi()
     with LOCK:
         world = default_group()._data

@@ -1,12 +1,12 @@
-"""The folder of a job: small files by which a launcher and the watchers of its ranks know how far each rank is.
+"""The folder of a job: small files from which a launcher and the watchers of its ranks know how far each rank is.
 
-MPI itself waits for ever for a rank that never comes, deep inside its own calls. So who watches a rank from outside has
-to see that it waits in vain, and for whom.
+MPI itself waits forever for a rank that never comes, deep inside its own calls. So the process that watches a rank from
+outside must notice that it waits in vain, and for which rank.
 
-    started      a dot from each process that the launcher has started
-    N.joining    rank N waits for the others in init_process_group; holds its timeout in seconds
-    N.joined     it is through
-    N.exit       it has ended: process id and exit code
+started      a dot from each process that the launcher has started
+N.joining    rank N waits for the others in init_process_group; holds its timeout in seconds
+N.joined     rank N has left init_process_group
+N.exit       rank N has ended: process id and exit code
 
 Without a folder (a plain `mpiexec`) nothing is written and nothing is known.
 """
@@ -27,11 +27,11 @@ def _write(name: str, text: str = "", mode: str = "w") -> None:
     folder = os.environ.get(FOLDER)
     if folder:
         with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, name), mode) as file:
-            file.write(text)  # without the folder, the launcher is gone
+            file.write(text)  # if the folder is gone, so is the launcher
 
 
 def exit_path(folder: str, rank: int) -> str:
-    """Where a rank's process id and exit code are, once it has ended."""
+    """The file with a rank's process id and exit code, once it has ended."""
     return os.path.join(folder, f"{rank}.exit")
 
 
@@ -46,7 +46,7 @@ def was_started(folder: str) -> bool:
 
 
 def say_joining(rank: int, seconds: float) -> None:
-    """This rank begins to wait for the others, for as long at most."""
+    """This rank begins to wait for the others, at most this long."""
     _write(f"{rank}.joining", str(seconds))
 
 
@@ -65,7 +65,7 @@ def _has(rank: int, what: str) -> bool:
 
 
 def _others(rank: int, size: int) -> tuple[list[int], str]:
-    """Who of the others has ended without coming through init_process_group, and what to say of those who are late."""
+    """The other ranks that ended without leaving init_process_group, and a text about those that are late."""
     others = [one for one in range(size) if one != rank]
     gone = [one for one in others if _has(one, "exit") and not _has(one, "joined")]
     late = [str(one) for one in others if not _has(one, "joining") and one not in gone]
@@ -73,25 +73,25 @@ def _others(rank: int, size: int) -> tuple[list[int], str]:
 
 
 def never_came(rank: int, size: int) -> str | None:
-    """Which other rank has ended and never came through init_process_group; None if there is none."""
+    """The other rank that has ended and never left init_process_group; None if there is none."""
     gone, late = _others(rank, size)
     if not gone or FOLDER not in os.environ:
         return None
-    # Who had come may only have ended because another never did.
+    # A rank that came may have ended only because another never did.
     culprit = min(gone, key=lambda one: _has(one, "joining"))
     return f"rank {culprit} has ended and never came through init_process_group{late}"
 
 
 def in_vain(rank: int, size: int) -> str | None:
-    """Why a rank will wait for ever in init_process_group; None if it does not."""
+    """Why a rank will wait forever in init_process_group; None if it will not."""
     if FOLDER not in os.environ or _has(rank, "joined"):
         return None
     if not _has(rank, "joining"):
-        # Others have waited for this one, and gave up. Who ended without wanting to meet may never have wanted to.
+        # Others have waited for this one and gave up. A rank that ended without joining may never have wanted to join.
         gave_up = any(_has(one, "joining") for one in _others(rank, size)[0])
         return never_came(rank, size) if gave_up else None
     path = os.path.join(os.environ[FOLDER], f"{rank}.joining")
-    with contextlib.suppress(OSError, ValueError):  # it is about to be written
+    with contextlib.suppress(OSError, ValueError):  # the file is about to be written
         with open(path) as file:
             seconds = float(file.read())
         late = _others(rank, size)[1]

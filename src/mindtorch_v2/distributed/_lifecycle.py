@@ -1,4 +1,4 @@
-"""Beginning and end of process groups, and what a process may ask about them."""
+"""Start and end of process groups, and queries about them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _timeout(timeout: Any) -> timedelta:
 
 
 def _expected(argument: int, variable: str) -> int | None:
-    """What the program or the environment says, if it says anything."""
+    """The value from the program or the environment, if any."""
     if argument >= 0:
         return argument
     text = os.environ.get(variable, "")
@@ -72,13 +72,13 @@ def _expected(argument: int, variable: str) -> int | None:
 
 
 def _check_size(size: int, said: int | None) -> None:
-    """Raise if MPI sees other processes than the program or the launcher speaks of."""
+    """Raise if MPI sees other processes than the program or the launcher states."""
     together = launched_size()
     if said is None and together is not None and together != size:
         alone = "sees this process alone" if size == 1 else f"sees {size}"
         raise RuntimeError(f"init_process_group: {together} processes were started together, but MPI {alone}: this MPI "
-                           f"and the launcher do not belong together. {_pairing()} A program that means to be alone "
-                           f"says world_size=1, rank=0")
+                           f"and the launcher do not fit together. {_pairing()} A program that should run alone "
+                           f"passes world_size=1, rank=0")
     if said is not None and said != size:
         started = ("no launcher of MPI started this process" if launched_rank() is None
                    else f"MPI sees {size} that were started together")
@@ -98,8 +98,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
                        pg_options: Any = None, device_id: Any = None, _ranks: list[int] | None = None) -> None:
     """Make the group of all ranks that `mpiexec`, `srun` or `torchrun` started; one rank without them.
 
-    MPI knows the ranks, so that addresses in `init_method` are not used. What the program says about rank and world
-    size must be what MPI says.
+    MPI knows the ranks, so addresses in `init_method` are not used. Rank and world size from the program must equal
+    MPI's.
     """
     if WORLD.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -120,7 +120,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         _check_size(size, said_size)
         if said_rank is not None and said_rank != place:
             raise RuntimeError(f"init_process_group: rank is {said_rank}, but MPI numbers this process {place}")
-        # After an earlier group a rank may be gone, and the calls below would wait for it for ever.
+        # After an earlier group a rank may be gone, and the calls below would wait for it forever.
         board().begin()
         Work("init_process_group", (one.Ibarrier() for one in [world]), list(range(size)), waits, []).finish()
         WORLD.alignment = align(world)
@@ -149,7 +149,7 @@ def new_group(ranks: list[int] | None = None, timeout: timedelta | None = None, 
         if not 0 <= one < world.size():
             raise ValueError("The new group's rank should be within the world_size set by init_process_group: "
                              f"{one} is not below {world.size()}")
-    if not use_local_synchronization:  # where only the members call it
+    if not use_local_synchronization:  # with it, only the members call this
         world.meet("new_group", f"ranks {listed}")
     number, WORLD.made = WORLD.made, WORLD.made + 1
     if world.rank() not in listed:
@@ -198,7 +198,7 @@ def new_subgroups(group_size: int | None = None, group: Any = None, timeout: tim
 
 def split_group(parent_pg: Any = None, split_ranks: list[list[int]] | None = None, timeout: timedelta | None = None,
                 pg_options: Any = None, group_desc: str | None = None, backend: Any = None) -> Any:
-    """Divide a group: `split_ranks` lists places in it. The part that this process is in, None if it is in none."""
+    """Divide a group: `split_ranks` lists places in it. Returns the part with this process, None without one."""
     if not split_ranks:
         raise ValueError("split_ranks cannot be None or empty")
     parent = resolve(parent_pg)
@@ -308,7 +308,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def trace_metadata() -> dict[str, Any]:
-    """What a trace's metadata say of the ranks: as PyTorch writes it, and how their clocks differ."""
+    """The facts about the ranks in a trace's metadata: in PyTorch's form, and how their clocks differ."""
     if WORLD.alignment is None:
         return {}
     info = WORLD.described if WORLD.default is None else distributed_info(WORLD.default)

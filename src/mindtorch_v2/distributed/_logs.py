@@ -1,7 +1,7 @@
-"""Where what ranks write goes: `--log-dir`, `--redirects`, `--tee` and `--local-ranks-filter` of `torchrun`.
+"""Where the output of ranks goes: `--log-dir`, `--redirects`, `--tee` and `--local-ranks-filter` of `torchrun`.
 
-The launcher puts the choice into the environment, and the process that watches a rank carries it out. The files are
-where PyTorch's launcher has them: `LOG_DIR/RUN_ID_xxxx/attempt_0/LOCAL_RANK/stdout.log`.
+The launcher puts the options into the environment, and the process that watches a rank applies them. The files have the
+names of PyTorch's launcher: `LOG_DIR/RUN_ID_xxxx/attempt_0/LOCAL_RANK/stdout.log`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LAST_WORDS_SECONDS = 5.0  # a process that the rank has started may hold its ou
 
 
 def _streams(text: str, count: int, option: str) -> dict[str, int]:
-    """What `3`, or `0:1,1:2`, says: by local rank, 1 for stdout, 2 for stderr, 3 for both.
+    """The meaning of `3`, or `0:1,1:2`: by local rank, 1 for stdout, 2 for stderr, 3 for both.
 
     >>> _streams("2", 2, "--tee"), _streams("0:1,1:3", 2, "--tee")
     ({'0': 2, '1': 2}, {'0': 1, '1': 3})
@@ -39,7 +39,7 @@ def _streams(text: str, count: int, option: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Logs:
-    """What is done with the output of the ranks of this machine, by local rank."""
+    """The targets of the output of this machine's ranks, by local rank."""
 
     folder: str | None
     redirects: dict[str, int]
@@ -50,7 +50,7 @@ class Logs:
     @classmethod
     def chosen(cls, count: int, run_id: str, log_dir: str | None, redirects: str, tee: str, shown: str | None,
                role: str) -> Logs:
-        """By the options of the launcher; makes the folder."""
+        """From the options of the launcher; makes the folder."""
         to_file, to_both = _streams(redirects, count, "--redirects"), _streams(tee, count, "--tee")
         folder = None
         if log_dir is not None or any(to_file.values()) or any(to_both.values()):
@@ -66,12 +66,12 @@ class Logs:
         return cls(folder, to_file, to_both, ranks, role)
 
     def variables(self) -> dict[str, str]:
-        """As the ranks' environment has it."""
+        """In the form of the ranks' environment."""
         return {_VARIABLE: json.dumps(asdict(self))}
 
     @classmethod
     def of_environment(cls) -> Logs | None:
-        """What the launcher has chosen, None if this process has another one."""
+        """The launcher's choice, None if this process has another launcher."""
         text = os.environ.pop(_VARIABLE, None)
         return None if text is None else cls(**json.loads(text))
 
@@ -113,7 +113,7 @@ class Pumps:
             os.close(file)
 
     def start(self) -> None:
-        """In the process that watches it: move what comes."""
+        """In the process that watches it: forward the output."""
         for target in self._targets.values():
             os.close(target)
         for reading, file, shown in self._pumps:
@@ -125,7 +125,7 @@ class Pumps:
             for line in lines:
                 os.write(file, line)
                 if shown is not None:
-                    with contextlib.suppress(OSError):  # the terminal is gone; the file goes on
+                    with contextlib.suppress(OSError):  # the terminal is gone; keep writing the file
                         os.write(shown, self._prefix + line)
 
     def finish(self) -> None:

@@ -42,8 +42,8 @@ def _begin_send(tensor: Tensor, dst: int | None, group: Any, tag: int, group_dst
     buffer = Buffer(tensor)
 
     def steps() -> Steps:
-        # The dtype goes on a way of its own, so that the message stays as it is, however large. Both begin at once:
-        # another message to the same rank must not come between.
+        # The dtype is sent separately, so that the message stays unchanged, however large. Both begin at once: another
+        # message to the same rank must not come in between.
         begun = [members._data.Isend(movement(buffer.array), place, tag)]
         if members.checks:
             begun.append(members._control.Isend([np.array([_NUMBERS[tensor.dtype]], np.uint8), mpi().BYTE], place, tag))
@@ -55,7 +55,7 @@ def _begin_send(tensor: Tensor, dst: int | None, group: Any, tag: int, group_dst
 
 
 class _Expected:
-    """A message that a call waits for. Of several calls that one message could be for, the first one gets it."""
+    """A message that a call waits for. If it could be for several calls, the first one gets it."""
 
     def __init__(self, members: ProcessGroup, place: int, tag: int) -> None:
         self.place, self.tag = place, tag
@@ -72,7 +72,7 @@ class _Expected:
         return self.tag == other.tag and (self.place == other.place or anyone in (self.place, other.place))
 
     def has_come(self) -> bool:
-        """Look for it, unless calls before this one still wait for theirs."""
+        """Look for it, unless earlier calls still wait for theirs."""
         if self.message is None and all(one.has_come() for one in self._before):
             self._before = []
             self.message = self._members._data.Improbe(self.place, self.tag, self.status)
@@ -82,7 +82,7 @@ class _Expected:
         return self.message is not None
 
     def forget(self) -> None:
-        """It has come, or nobody waits for it any more."""
+        """It has come, or nothing waits for it any more."""
         self._members.expected.remove(self)
         for one in self._members.expected:
             if self in one._before:
@@ -102,7 +102,7 @@ def _begin_recv(tensor: Tensor, src: int | None, group: Any, tag: int, group_src
     buffer = Buffer(tensor, read=False)
 
     def steps() -> Steps:
-        # What comes is looked at before it is taken, so that a message of another size can be named.
+        # A message is inspected before it is received, so that a wrong size can be reported.
         expected = _Expected(members, place, tag)
         try:
             yield expected.has_come
@@ -139,7 +139,7 @@ def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Receive into a tensor, from any rank if none is named; the sender's rank."""
+    """Receive into a tensor, from any rank if none is named; returns the sender's rank."""
     work = _begin_recv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -183,7 +183,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Begin several messages; a work for each."""
+    """Begin several messages; returns a work for each."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(one, P2POp) for one in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type "
                          "``torch.distributed.P2POp``.")
@@ -199,13 +199,13 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 
 
 def _barrier_tag() -> int:
-    """The largest tag that MPI has. Messages of programs tell their dtype under the tags that programs choose."""
+    """The largest tag that MPI allows. Messages send their dtype under the program's tags."""
     MPI = mpi()
     return int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB))
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """A barrier whose rank 0 names the ranks that did not come in time: the first, or all of them."""
+    """A barrier in which rank 0 names the ranks that did not come in time: the first, or all of them."""
     members = resolve(group)
     if members is None:
         return
@@ -228,7 +228,7 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
     if members.rank() != 0:
         with LOCK:
             sent = control.Isend([None, 0, MPI.BYTE], 0, tag)
-        # Rank 0 may wait for others as long as this one would wait for it.
+        # Rank 0 may wait for others as long as this rank would wait for it.
         if not (meet(0, control.Irecv, 2 * limit.total_seconds())
                 and sent.Test()):
             raise DistBackendError(f"Rank {members.global_rank(members.rank())} successfully reached monitoredBarrier, "

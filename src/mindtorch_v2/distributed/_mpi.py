@@ -1,7 +1,7 @@
 """MPI, loaded when the first group is made.
 
-`mpi4py` finalizes MPI when Python ends, which waits for all ranks. A rank that ends by an exception would wait for
-others that wait for it. So this module finalizes itself, and only where all ranks came to their end (`_peers.leave`).
+`mpi4py` finalizes MPI when Python ends, which waits for all ranks. A rank that ends with an exception would wait for
+others that wait for it. So this module finalizes MPI itself, and only if all ranks came to their end (`_peers.leave`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 __all__ = ["LOCK", "installed", "mpi"]
 
-# One thread is in MPI at a time: reductions of 16-bit floats are Python functions that MPI calls, and a thread that
-# holds MPI's own lock and wants Python's would meet one that holds Python's and wants MPI's.
+# Only one thread is in MPI at a time. Reductions of 16-bit floats are Python functions that MPI calls. A thread that
+# holds MPI's lock and needs Python's could meet one that holds Python's and needs MPI's.
 LOCK = threading.RLock()
 
 _MISSING = ("torch.distributed needs MPI: pip install 'mindtorch-v2[distributed]' (mpi4py with MPICH), or install "

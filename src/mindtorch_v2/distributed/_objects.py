@@ -139,7 +139,7 @@ def send_object_list(object_list: list[Any], dst: int | None = None, group: Any 
 
 def recv_object_list(object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None,
                      group_src: int | None = None, use_batch: bool = False) -> int:
-    """Replace the objects of a list by those that a rank sends; the sender's rank."""
+    """Replace the objects of a list by those that a rank sends; returns the sender's rank."""
     if resolve(group) is None:
         return -1
     sizes = _numbers(*([0] * len(object_list)))

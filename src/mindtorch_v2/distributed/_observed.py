@@ -1,5 +1,4 @@
-"""What a profiler is told of a collective: `c10d::…` where it is called, `record_param_comms` for as long as it
-takes."""
+"""How a profiler sees a collective: `c10d::…` where it is called, `record_param_comms` for as long as it takes."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ class Observed:
         self.start_ns = HOOK["clock"]()
 
     def called(self, is_async: bool) -> None:
-        """The call returns: with a collective that is over, or that will be."""
+        """The call returns, with a collective that has ended or will end."""
         with LOCK:
             self.is_async = is_async
             if self.end_ns:
@@ -68,7 +67,7 @@ class Observed:
         THREAD.state.extend((event_id(_NAMES[self.name][0], "op"), self.start_ns - 1, HOOK["clock"](), -1, None))
 
     def ended(self) -> None:
-        """The data are there, or it failed. Before the call has returned, nobody knows whose event it is."""
+        """The data have arrived, or it failed. Before the call has returned, the thread of its event is unknown."""
         self.end_ns = HOOK["clock"]()
         if self.is_async is not None:
             self._note()
@@ -83,12 +82,12 @@ class Observed:
                           self.serial))
 
     def waited(self, start_ns: int) -> None:
-        """This thread has waited for it since then; it is over."""
+        """This thread has waited for it since then; the wait has ended."""
         if self.is_async:
             WAITS.append(Wait(start_ns, HOOK["clock"](), get_ident(), self.serial, next(_WAIT_SERIALS)))
 
 
 def begin(group: Any, name: str, number: int, dtype: Any, elements: tuple[int, int],
           peers: tuple[int, int] = (-1, -1)) -> Observed | None:
-    """What is told of this collective, None if nobody watches."""
+    """The observer of this collective, None if no profiler is on."""
     return Observed(group, name, number, dtype, elements, peers) if HOOK["OBSERVING"] else None

@@ -1,9 +1,9 @@
-"""Who of the other ranks on this machine still lives, and how far each one is.
+"""Which of the other ranks on this machine are alive, and how far each one is.
 
-The ranks of a machine share a small board, one row a rank: its process id, when it has left, and the number of
-collectives it has begun. Everybody can read it without the other's help, so also when the other was killed, hangs or
-has left. A wait looks at it now and then, and names the rank in its error instead of waiting for ever. Ranks on other
-machines are only known by the timeout.
+The ranks of a machine share a small board with one row per rank: its process id, whether it has left, and the number of
+collectives it has begun. A rank reads the others' rows without their help, even if they were killed, hang or have left.
+A wait looks at the board now and then, and raises an error that names the rank instead of waiting forever. For ranks on
+other machines only the timeout helps.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Board:
         self.own[_BEGUN] += 1
 
     def gone(self, ranks: Any) -> str | None:
-        """What is known of the rank that will not answer any more, the first if there are several; None if all are
-        there. Who was killed cannot have waited in vain for another, so it comes before those that left."""
+        """The fate of the first rank that will not answer any more, None if all are there. A killed rank cannot have
+        waited in vain for another, so it comes before ranks that left."""
         left: list[tuple[int, int]] = []
         for rank in ranks:
             row = self.rows.get(rank)
@@ -73,7 +73,7 @@ class Board:
         return [rank for rank in ranks if rank in self.rows and self.rows[rank][_BEGUN] < self.own[_BEGUN]]
 
     def leave(self) -> None:
-        """At the end of the program: finalize MPI if all ranks get here, otherwise go without."""
+        """At the end of the program: finalize MPI if all ranks get here; otherwise do without."""
         MPI = mpi()
         self.own[_LEFT] = time.monotonic_ns()
         failed = self.broken or getattr(sys, "last_value", None) is not None
@@ -102,7 +102,7 @@ def _alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    # A child that was killed stays in the table until its parent asks for it.
+    # A killed child stays in the process table until its parent asks for it.
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
     return True
@@ -112,7 +112,7 @@ _BOARD: list[Board] = []
 
 
 def board() -> Board:
-    """This process's board, made when it is first asked for; all ranks must ask."""
+    """This process's board, made on first use; all ranks must use it."""
     if not _BOARD:
         _BOARD.append(Board())
     return _BOARD[0]

@@ -1,4 +1,4 @@
-"""`ReduceOp`, and what it is for MPI: an operation and a datatype for an array's dtype.
+"""`ReduceOp`, and its meaning for MPI: an operation and a datatype for an array's dtype.
 
 MPI has no 16-bit floats. Their reductions are NumPy functions that MPI calls on its own buffers, so their arrays are
 not converted. Bools are reduced by logic, as PyTorch's backends for devices do.
@@ -43,7 +43,7 @@ class _ReduceOpMeta(type):
 
 
 class ReduceOp(metaclass=_ReduceOpMeta):
-    """`ReduceOp.SUM` and its kin, and sums with a factor (`_make_nccl_premul_sum`)."""
+    """`ReduceOp.SUM` and similar, and sums with a factor (`_make_nccl_premul_sum`)."""
 
     RedOpType = RedOpType
     SUM, AVG, PRODUCT, MIN, MAX = (RedOpType.SUM, RedOpType.AVG, RedOpType.PRODUCT, RedOpType.MIN, RedOpType.MAX)
@@ -102,7 +102,7 @@ def _half_operation(name: str, dtype: np.dtype) -> Any:
 
 
 def operation(op: ReduceOp, dtype: np.dtype, what: str) -> tuple[Any, Any, np.dtype]:
-    """MPI's operation and datatype, and the dtype as which the array goes to MPI."""
+    """MPI's operation and datatype, and the dtype in which the array goes to MPI."""
     MPI, name = mpi(), _NAMES[op.op]
     if op.op is RedOpType.AVG and dtype.kind in "iub":
         raise RuntimeError(f"{what}: result type Float can't be cast to the desired output type {dtype}; ReduceOp.AVG "
@@ -114,7 +114,7 @@ def operation(op: ReduceOp, dtype: np.dtype, what: str) -> tuple[Any, Any, np.dt
     if dtype.kind == "b":
         return getattr(MPI, _LOGIC[name]), MPI.C_BOOL, dtype
     if dtype.kind == "c" and not supports_complex(op):
-        refusal = ValueError if what == "all_reduce" else RuntimeError  # as PyTorch does it
+        refusal = ValueError if what == "all_reduce" else RuntimeError  # as in PyTorch
         raise refusal(f"{what} does not support {op!r} on complex tensors")
     if dtype.kind not in "iufc" or (name in ("BAND", "BOR", "BXOR") and dtype.kind not in "iu"):
         raise RuntimeError(f"{what}: cannot use ReduceOp.{op.op.name} with {dtype}")
@@ -122,14 +122,14 @@ def operation(op: ReduceOp, dtype: np.dtype, what: str) -> tuple[Any, Any, np.dt
 
 
 def prepare(op: ReduceOp, array: np.ndarray) -> None:
-    """What is done to a rank's own values before a sum: the factor of `PREMUL_SUM`."""
+    """Prepare a rank's own values before a sum: the factor of `PREMUL_SUM`."""
     if op.op is RedOpType.PREMUL_SUM:
         factor = getattr(op.factor, "_a", op.factor)
         np.multiply(array, np.asarray(1 if factor is None else factor, array.dtype), out=array)
 
 
 def conclude(op: ReduceOp, array: np.ndarray, ranks: int) -> None:
-    """What is done to the sum: `AVG` divides it."""
+    """Finish the sum: `AVG` divides it."""
     if op.op is RedOpType.AVG:
         np.divide(array, np.asarray(ranks, array.dtype), out=array)
 

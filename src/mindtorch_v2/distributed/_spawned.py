@@ -1,6 +1,6 @@
-"""Ranks that `torch.multiprocessing.spawn` starts: the processes are `mpiexec`'s, so that they can talk over MPI.
+"""Ranks that `torch.multiprocessing.spawn` starts: `mpiexec` starts the processes, so they can communicate over MPI.
 
-The function and its arguments go through a file. This module is also what each rank runs.
+A file passes the function and its arguments. Each rank also runs this module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .run import WORKER, dialect, find_launcher
 __all__ = ["RanksContext", "start"]
 
 _LOOK_SECONDS = 0.02
-_GRACE_SECONDS = 5.0  # after one has failed, for others to end by themselves with an error that names it
+_GRACE_SECONDS = 5.0  # after a failure: time for others to end with an error that names the rank
 
 
 def start(fn: Callable[..., Any], args: tuple[Any, ...], count: int) -> RanksContext | None:
@@ -53,18 +53,18 @@ def start(fn: Callable[..., Any], args: tuple[Any, ...], count: int) -> RanksCon
 
 
 class RanksContext:
-    """Ranks under a launcher, with the face of `ProcessContext`."""
+    """Ranks under a launcher, with the interface of `ProcessContext`."""
 
     def __init__(self, launcher: subprocess.Popen[bytes], count: int,
                  folder: tempfile.TemporaryDirectory[str]) -> None:
         self._launcher, self._count, self._folder = launcher, count, folder
 
     def pids(self) -> list[int]:
-        """The launcher's: the ranks are its children."""
+        """The launcher's id: the ranks are its children."""
         return [self._launcher.pid]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one fails, which raises, or all are over; whether all are, when the time is up."""
+        """Wait until one fails, which raises, or all have ended; returns whether all have when the time is up."""
         end = None if timeout is None else time.monotonic() + timeout
         while self._launcher.poll() is None:
             failed = self._failed()
@@ -78,11 +78,11 @@ class RanksContext:
         if failed is not None:
             raise failed
         if self._launcher.returncode:
-            raise RuntimeError(f"mpiexec ended with code {self._launcher.returncode}; what it says is above")
+            raise RuntimeError(f"mpiexec ended with code {self._launcher.returncode}; its message is above")
         return True
 
     def _failed(self) -> Exception | None:
-        """What went wrong first, by the times of the files that ranks leave: when they raise, and when they end."""
+        """The first failure, by the times of the files that ranks leave when they raise and when they end."""
         found = []
         for number in range(self._count):
             path, raised = _job.exit_path(self._folder.name, number), error_path(self._folder.name, number)

@@ -1,9 +1,9 @@
-"""`Work`: a collective or a message that is on its way, and the thread that moves it on.
+"""`Work`: a running collective or message, and the thread that moves it on.
 
-A work is a generator that yields what it waits for: a request of MPI, or a function that says whether it may go on.
-Whoever waits for a work moves it (`poll`) in a loop, so a wait has a timeout and notices ranks that are gone. Works
-that nobody waits for are moved by one thread, which is how communication hides behind compute: MPI itself moves data
-only inside its calls.
+A work is a generator that yields what it waits for: a request of MPI, or a function that says whether it may continue.
+A thread that waits for a work moves it (`poll`) in a loop, so a wait has a timeout and notices ranks that are gone. One
+thread moves the works that nothing waits for, which is how compute hides communication: MPI itself moves data only
+inside its calls.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ __all__ = ["Steps", "Work"]
 
 Steps = Generator[Any, None, Any]
 
-_SPINS = 50               # polls before a wait lets others have the processor
-# Who yields goes to the end of the queue, who sleeps comes back to its front. So where a yield lets others run for this
-# long, there are more processes than processors, and sleeping is the quicker way to wait, for a while.
+_SPINS = 50               # polls before a wait gives up the processor
+# A thread that yields goes to the end of the queue; one that sleeps comes back to its front. So if a yield lets others
+# run this long, there are more processes than processors, and for a while sleeping is the faster way to wait.
 _TURN_SECONDS = 0.0005
 _CROWDED_SECONDS = 1.0
-_MOVE_SECONDS = 0.0005    # between moves of works that nobody waits for; each takes the interpreter from the program
+_MOVE_SECONDS = 0.0005    # between moves of works that nothing waits for; each takes the interpreter from the program
 _PATIENCE_SECONDS = 1.0   # after this, a wait sleeps between polls
-_LOOK_SECONDS = 0.05      # between looks at who is gone
-_GRACE_SECONDS = 1.0      # what a rank that is gone had sent before may still arrive
+_LOOK_SECONDS = 0.05      # between checks for ranks that are gone
+_GRACE_SECONDS = 1.0      # messages that a rank sent before it was gone may still arrive
 
-_crowded_until = 0.0      # what the last waits have seen of the machine
+_crowded_until = 0.0      # whether the last waits found the machine crowded
 
 
 class Work:
-    """What `async_op=True` returns: `wait()` returns when the tensors may be used."""
+    """The result of `async_op=True`: `wait()` returns when the tensors may be used."""
 
     def __init__(self, name: str, steps: Steps, ranks: list[int], timeout: timedelta, result: list[Any],
                  observed: Observed | None = None) -> None:
@@ -67,7 +67,7 @@ class Work:
     # -- moving on ------------------------------------------------------------------------------------------------
 
     def poll(self) -> bool:
-        """Move on as far as it goes without waiting; whether it is over."""
+        """Move on as far as possible without waiting; returns whether it has ended."""
         if self._done:
             return True
         with LOCK:
@@ -124,7 +124,7 @@ class Work:
     # -- PyTorch's face -------------------------------------------------------------------------------------------
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Return when it is over; raises what went wrong."""
+        """Return when it has ended; raises its error."""
         if timeout is not None and timeout > timedelta(0):
             self._begun, self._timeout = time.monotonic(), timeout
         began_ns = 0 if self.observed is None else HOOK["clock"]()
@@ -166,20 +166,20 @@ class Work:
         self.wait()
 
     def is_completed(self) -> bool:
-        """Whether it is over, well or not."""
+        """Whether it has ended, with or without an error."""
         return self.poll()
 
     def is_success(self) -> bool:
-        """Whether it is over and nothing went wrong."""
+        """Whether it has ended without an error."""
         return self.poll() and self._error is None
 
     def exception(self) -> BaseException | None:
-        """What went wrong."""
+        """Its error, if any."""
         self.poll()
         return self._error
 
     def source_rank(self) -> int:
-        """The rank that a received message came from."""
+        """The rank that sent a received message."""
         return self._source
 
     _source_rank = source_rank  # PyTorch has both names
@@ -205,7 +205,7 @@ class Work:
             future.set_result(self._result)
 
     def detach(self, moved: bool = True) -> Work:
-        """Go on without waiting; the thread moves it on, unless somebody is about to wait for it."""
+        """Continue without waiting; the thread moves it on, unless something is about to wait for it."""
         if moved and not self._done:
             _MOVER.add(self)
         if self.observed is not None:
@@ -222,7 +222,7 @@ class Work:
 
 
 class _Mover:
-    """The thread that moves works on which nobody waits for."""
+    """The thread that moves works that nothing waits for."""
 
     def __init__(self) -> None:
         self._works: list[Work] = []
@@ -230,7 +230,7 @@ class _Mover:
         self._thread: threading.Thread | None = None
 
     def add(self, work: Work) -> None:
-        """Move this one from now on."""
+        """Move this work from now on."""
         with self._wake:
             self._works.append(work)
             if self._thread is None:
@@ -247,7 +247,7 @@ class _Mover:
                 if not works:
                     self._wake.wait()
                     continue
-            # Who waits for a work moves it faster than this thread, which would only take the lock from them.
+            # A waiting thread moves a work faster than this thread, which would only take the lock from it.
             time.sleep(_MOVE_SECONDS)
             works = [work for work in works if not work._waiters]
             for work in works:

@@ -1,6 +1,6 @@
 """`python -m torch.distributed.launch`: the older name of `torchrun`.
 
-It tells the program its local rank by an argument, `--local-rank=N`, unless `--use-env` is given.
+It passes the local rank to the program as an argument, `--local-rank=N`, unless `--use-env` is given.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def main(args: list[str] | None = None) -> None:
     """The command."""
     parser = get_args_parser()
     parser.add_argument("--use-env", "--use_env", action="store_true",
-                        help="no argument --local-rank for the program, which reads LOCAL_RANK")
+                        help="do not pass --local-rank; the program reads LOCAL_RANK")
     given = parser.parse_args(args)
     exit_with(run(given, tells_local_rank=not given.use_env))
 

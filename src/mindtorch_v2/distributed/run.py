@@ -3,8 +3,8 @@
     python -m mindtorch_v2.distributed.run --nproc-per-node 2 script.py args
 
 It runs `mpiexec`, which starts the processes; each finds the variables that PyTorch's launcher sets (`RANK`,
-`LOCAL_RANK`, `WORLD_SIZE`, …). Several machines are `mpiexec`'s own business (a list of hosts) or Slurm's: start the
-program with `mpiexec` or `srun` there.
+`LOCAL_RANK`, `WORLD_SIZE`, …). For several machines, start the program with `mpiexec` and a list of hosts, or with
+Slurm's `srun`.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from ._logs import Logs
 __all__ = ["dialect", "exit_with", "find_launcher", "get_args_parser", "main", "run"]
 
 LOCAL_RANK_MARK = "--local-rank={local_rank}"  # what a rank replaces
-WORKER = "mindtorch_v2.distributed.worker"  # by this name also where the program calls the package torch
+WORKER = "mindtorch_v2.distributed.worker"  # this name, even if the program calls the package torch
 
 
 def get_args_parser() -> argparse.ArgumentParser:
-    """The options of PyTorch's launcher that mean something here."""
+    """The options of PyTorch's launcher that have a meaning here."""
     parser = argparse.ArgumentParser(prog="torchrun", description="Start a program in several processes with MPI.")
     parser.add_argument("--nproc-per-node", "--nproc_per_node", type=str, default="1",
-                        help="processes to start; 'cpu' or 'auto' for one a processor")
-    parser.add_argument("--nnodes", type=str, default="1", help="machines; more than one is mpiexec's business")
+                        help="processes to start; 'cpu' or 'auto' for one per processor")
+    parser.add_argument("--nnodes", type=str, default="1", help="machines; for more than one use mpiexec")
     parser.add_argument("--standalone", action="store_true", help="has no effect: MPI brings the ranks together")
-    parser.add_argument("--role", default="default", help="what ROLE_NAME says")
-    parser.add_argument("--log-dir", "--log_dir", default=None, help="folder for files of what the ranks write")
-    parser.add_argument("-r", "--redirects", default="0", help="what goes to files: 1 stdout, 2 stderr, 3 both; or by "
-                                                               "local rank, as 0:1,1:3")
-    parser.add_argument("-t", "--tee", default="0", help="the same, for what goes to files and to the terminal")
+    parser.add_argument("--role", default="default", help="the value of ROLE_NAME")
+    parser.add_argument("--log-dir", "--log_dir", default=None, help="folder for files with the ranks' output")
+    parser.add_argument("-r", "--redirects", default="0", help="output to files: 1 stdout, 2 stderr, 3 both; or by "
+                                                               "local rank, such as 0:1,1:3")
+    parser.add_argument("-t", "--tee", default="0", help="the same, for output to files and to the terminal")
     parser.add_argument("--local-ranks-filter", "--local_ranks_filter", default=None,
-                        help="the local ranks that write to the terminal, as 0,1")
+                        help="the local ranks that write to the terminal, such as 0,1")
     parser.add_argument("--virtual-local-rank", "--virtual_local_rank", action="store_true",
-                        help="LOCAL_RANK is 0 for all")
+                        help="set LOCAL_RANK to 0 for all")
     parser.add_argument("--run-path", "--run_path", action="store_true", help=argparse.SUPPRESS)
     for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf", "--max-restarts", "--start-method",
                  "--monitor-interval", "--local-addr", "--node-rank", "--event-log-handler", "--shutdown-timeout"):
         parser.add_argument(name, name.replace("-", "_").replace("__", "--", 1), default=None,
                             help=argparse.SUPPRESS)
-    parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="what MASTER_ADDR says")
-    parser.add_argument("--master-port", "--master_port", default="29500", help="what MASTER_PORT says")
-    parser.add_argument("-m", "--module", action="store_true", help="the program is a module, as for python -m")
-    parser.add_argument("--no-python", "--no_python", action="store_true", help="the program is no Python program")
+    parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="the value of MASTER_ADDR")
+    parser.add_argument("--master-port", "--master_port", default="29500", help="the value of MASTER_PORT")
+    parser.add_argument("-m", "--module", action="store_true", help="the program is a module, as with python -m")
+    parser.add_argument("--no-python", "--no_python", action="store_true", help="the program is not a Python program")
     parser.add_argument("--mpiexec", default=None, help="the launcher; by default the one beside this Python, or on "
                                                         "PATH")
-    for action in parser._actions:  # as PyTorch's launcher does it
+    for action in parser._actions:  # as in PyTorch's launcher
         action.default = os.environ.get(f"PET_{action.dest.upper()}", action.default) if action.nargs != 0 \
             else action.default
     parser.add_argument("training_script", help="the program")
@@ -88,9 +88,9 @@ def _launcher(given: str | None) -> str:
 
 
 def dialect(mpiexec: str) -> list[str]:
-    """Options that differ between MPIs: others go on when a rank dies, so that they can say which one it was.
+    """Options that differ between MPIs: other ranks continue when one dies, so that they can name it.
 
-    All processes are on this machine, also inside a job of Slurm, whose srun they would otherwise wait for.
+    All processes are on this machine, even inside a job of Slurm, whose srun they would otherwise wait for.
     """
     try:
         version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=60).stdout
@@ -106,7 +106,7 @@ def dialect(mpiexec: str) -> list[str]:
 
 
 def run(args: Any, tells_local_rank: bool = False) -> int:
-    """Start the program as the options say; the exit code. Its first argument may be its local rank."""
+    """Start the program with the options; returns the exit code. Its first argument may be its local rank."""
     if args.nnodes.partition(":")[0] not in ("1", ""):
         raise SystemExit("torchrun: this launcher starts processes on one machine; for several, start the program with "
                          "mpiexec and a list of hosts, or with srun")
@@ -127,8 +127,8 @@ def run(args: Any, tells_local_rank: bool = False) -> int:
         environment[_job.FOLDER] = folder
         code = _wait([mpiexec, *dialect(mpiexec), "-n", str(count), *program], environment)
         if code and not _job.was_started(folder):
-            print(f"torchrun: {os.path.basename(mpiexec)} ended with code {code} before it started a process; what it "
-                  f"says is above. It must have slots for {count} processes, and be of the MPI that mpi4py uses",
+            print(f"torchrun: {os.path.basename(mpiexec)} ended with code {code} before it started a process; its "
+                  f"message is above. It needs slots for {count} processes, and must belong to the MPI of mpi4py",
                   file=sys.stderr, flush=True)
     return code
 
@@ -150,7 +150,7 @@ def main(args: list[str] | None = None) -> None:
 
 
 def exit_with(code: int) -> None:
-    """End with the exit code of the launcher, if it is one of a failure."""
+    """End with the launcher's exit code, if that is a failure."""
     if code:
         sys.exit(code if code > 0 else 128 - code)
 

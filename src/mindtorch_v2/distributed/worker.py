@@ -1,8 +1,8 @@
 """One of the processes that `torchrun` starts: sets PyTorch's variables from MPI's, and runs the program.
 
-The program runs in a child of this process. `mpiexec` ends all ranks as soon as one is killed, so that none could say
-whom it waited for or save what it had recorded. It only sees this process, which tells it by an ordinary exit code. The
-other ranks notice by themselves (`_peers.py`), except before they have met: then this process notices for them
+The program runs in a child of this process. `mpiexec` ends all ranks as soon as one is killed, so that none could
+report whom it waited for or save its recording. It sees only this process, which passes an ordinary exit code to it.
+The other ranks notice by themselves (`_peers.py`), except before they have met: then this process notices for them
 (`_job.py`).
 """
 
@@ -29,7 +29,7 @@ _GRACE_SECONDS = 5.0  # for a program that was told to end
 
 
 def set_variables() -> None:
-    """What PyTorch's launcher puts into the environment of each process."""
+    """The variables that PyTorch's launcher sets for each process."""
     rank, size = launched_rank() or 0, launched_size() or 1
     here, beside = local_rank(), local_size()
     machine, machines = node()
@@ -42,7 +42,7 @@ def set_variables() -> None:
 
 
 def watch(child: int) -> int:
-    """Wait for the program and pass signals on to it; its exit code."""
+    """Wait for the program and pass signals on to it; returns its exit code."""
 
     def forward(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -50,7 +50,7 @@ def watch(child: int) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, forward)
-    # MPICH's launcher tells the others so that a rank has ended; by default that signal would end them too.
+    # This is how MPICH's launcher tells the others that a rank has ended; by default that signal would end them too.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     rank = int(os.environ["RANK"])
     code, reason = _wait(child, rank)
@@ -66,7 +66,7 @@ def watch(child: int) -> int:
 
 
 def _wait(child: int, rank: int) -> tuple[int, str | None]:
-    """The program's exit code, and why it was ended here, if it was."""
+    """The program's exit code and, if it was ended here, the reason."""
     size = int(os.environ["WORLD_SIZE"])
     reason: str | None = None
     told = 0.0
@@ -85,18 +85,18 @@ def _wait(child: int, rank: int) -> tuple[int, str | None]:
 
 
 def write_whole_lines() -> None:
-    """Hand each line to the launcher at once and in one piece.
+    """Pass each line to the launcher at once and in one piece.
 
-    The launcher mixes what the ranks write as it comes. Unbuffered, one `print` is several writes, and lines of two
-    ranks run into each other; buffered, a rank that is killed takes its last lines with it.
+    The launcher mixes the ranks' output as it comes. Without a buffer, one `print` is several writes, and lines of two
+    ranks run into each other. With a large buffer, a killed rank loses its last lines.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+        if isinstance(stream, io.TextIOWrapper):  # None if it is closed
             stream.reconfigure(line_buffering=True, write_through=False)
 
 
 def run_program(arguments: list[str]) -> int:
-    """The program, which is one of Python's unless it is said otherwise."""
+    """The program, a Python program unless the options say otherwise."""
     told = LOCAL_RANK_MARK.format(local_rank=os.environ["LOCAL_RANK"])
     arguments = [told if one == LOCAL_RANK_MARK else one for one in arguments]
     if arguments[0] == "--no-python":
@@ -121,7 +121,7 @@ if __name__ == "__main__":
         code = watch(made)
         pumps.finish()
         sys.exit(code)
-    os.setpgid(0, 0)  # no signals of the launcher for what the program starts; they go through the watching process
+    os.setpgid(0, 0)  # processes of the program get no signals from the launcher; the watching process passes them on
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     pumps.in_rank()

@@ -1,4 +1,4 @@
-"""Ranks that run out of inputs go along with those that have more, so that nobody waits for them."""
+"""Ranks that run out of inputs take part in the collectives of the others, so that these do not wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a rank without inputs does for one object."""
+    """The work of a rank without inputs, for one object."""
 
     def main_hook(self) -> None:
         """In each step of the others: take part in its collectives."""
@@ -33,18 +33,18 @@ class _Config:
 
 
 class Joinable:
-    """What a join context can take care of."""
+    """An object that a join context can handle."""
 
     def __init__(self) -> None:
         self._join_config = _Config()
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What to do for this object while others go on."""
+        """The hook for this object while others continue."""
         raise NotImplementedError(f"{type(self).__name__} has no join_hook")
 
     @property
     def join_device(self) -> Any:
-        """Where its tensors are."""
+        """The device of its tensors."""
         raise NotImplementedError(f"{type(self).__name__} has no join_device")
 
     @property
@@ -76,7 +76,7 @@ class Join:
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
-        """Go along with those that still work, then end together."""
+        """Take part for those that still work, then end together."""
         if not self._enable or kind is not None:
             self._end()
             return

@@ -1,1 +1,1 @@
-"""Part of `torch.distributed.elastic`: what a main function is marked with."""
+"""Part of `torch.distributed.elastic`: the decorator of a main function."""

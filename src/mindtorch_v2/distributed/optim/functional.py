@@ -1,4 +1,4 @@
-"""Optimizers that are given the gradients of a step, in place of reading them from the parameters.
+"""Optimizers that receive the gradients of a step, instead of reading them from the parameters.
 
 >>> import mindtorch_v2 as torch
 >>> weight = torch.ones(2)
@@ -21,14 +21,14 @@ __all__: list[str] = []
 
 
 class _Functional:
-    """An optimizer of a class, whose parameters get their gradients for the time of a step."""
+    """An optimizer of a class, whose parameters get their gradients only during a step."""
 
     optimizer: ClassVar[type[Optimizer]]
 
     def __init__(self, params: list[Tensor], _allow_empty_param_list: bool = False, **defaults: Any) -> None:
         if not params and not _allow_empty_param_list:
             raise ValueError("optimizer got an empty parameter list")
-        # Optimizers of no parameters are refused, so it is made with another one.
+        # Optimizers without parameters raise an error, so it is made with another parameter.
         self._inner = self.optimizer(params or [aten.empty(0)], **defaults)
         self.param_group = self._inner.param_groups[0]
         self.param_group["params"] = params
@@ -52,7 +52,7 @@ class _Functional:
 
 
 class _OneByOne(_Functional):
-    """One that can also change a single parameter, known to it before or not."""
+    """An optimizer that can also change a single parameter, even an unknown one."""
 
     def step_param(self, param: Tensor, grad: Tensor | None) -> None:
         """Change this parameter by its gradient."""

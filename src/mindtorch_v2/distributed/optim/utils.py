@@ -1,4 +1,4 @@
-"""`torch.distributed.optim.utils`: which optimizer class has one that is given its gradients."""
+"""`torch.distributed.optim.utils`: the functional counterparts of optimizer classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register_functional_optim(key: Any, optim: Any) -> None:
 
 
 def as_functional_optim(optim_cls: type, *args: Any, **kwargs: Any) -> Any:
-    """The counterpart of an optimizer class, of no parameters yet."""
+    """The counterpart of an optimizer class, without parameters."""
     if optim_cls not in functional_optim_map:
         raise ValueError(f"Optimizer {optim_cls} does not have a functional counterpart!")
     return functional_optim_map[optim_cls]([], *args, **kwargs, _allow_empty_param_list=True)

@@ -62,7 +62,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 for group in self.param_groups]
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Another group, divided like the others."""
+        """Add a group, divided like the others."""
         super().add_param_group(param_group)
         if self.optim is not None:
             group = self.param_groups[-1]
@@ -99,7 +99,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return places
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Bring all states to one rank, which may then call `state_dict`."""
+        """Collect all states on one rank, which may then call `state_dict`."""
         places = self._numbers()
         own = {places[id(parameter)]: state for parameter, state in self.optim.state.items()}
         gathered: list[Any] | None = [None] * self.world_size if self.rank == to else None
@@ -119,7 +119,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return {"state": dict(sorted(state.items())), "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the whole state; keep what belongs to this rank's parameters."""
+        """Load the whole state; keep what belongs to this rank's parameters."""
         by_number = {number: parameter for group in self.param_groups for number, parameter in
                      zip(self._group_numbers(group), group["params"])}
         for group, saved in zip(self.param_groups, state_dict["param_groups"]):

@@ -11,7 +11,7 @@ __all__ = ["noop_hook"]
 
 
 def noop_hook(_: Any, bucket: Any) -> Future[Tensor]:
-    """The rank's own gradients: to find out what communication costs."""
+    """The rank's own gradients, to find out what communication costs."""
     future: Future[Tensor] = Future()
     future.set_result(bucket.buffer())
     return future

@@ -1,4 +1,4 @@
-"""`torch.distributed.algorithms.model_averaging`: parameters that are averaged now and then."""
+"""`torch.distributed.algorithms.model_averaging`: parameters that are averaged from time to time."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _parameters(params: Iterable[Any]) -> list[Tensor]:
 
 
 class ModelAverager(ABC):
-    """What averages parameters after a step."""
+    """Averages parameters after a step."""
 
     def __init__(self, process_group: Any = None) -> None:
         members = resolve(process_group)
@@ -50,7 +50,7 @@ class PeriodicModelAverager(ModelAverager):
         self.period, self.warmup_steps = period, warmup_steps
 
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """The mean over all ranks, if it is the step for it."""
+        """Average over all ranks, if this is a step for it."""
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
             with no_grad():
                 chosen = _parameters(params)

@@ -1,4 +1,4 @@
-"""Part of `torch.distributed.elastic`: what a main function is marked with."""
+"""Part of `torch.distributed.elastic`: the decorator of a main function."""
 
 from __future__ import annotations
 

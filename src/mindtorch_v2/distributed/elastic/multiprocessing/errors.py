@@ -1,4 +1,4 @@
-"""`torch.distributed.elastic.multiprocessing.errors`: the mark of a main function that a launcher may run."""
+"""`torch.distributed.elastic.multiprocessing.errors`: the decorator of a main function that a launcher may run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["record"]
 
 
 def record(fn: Callable[..., Any], error_handler: Any = None) -> Callable[..., Any]:
-    """The function as it is: without a launcher nobody reads its errors from a file."""
+    """The function unchanged: without PyTorch's launcher, nothing reads its errors from a file."""
     return fn
 
 __getattr__ = attributes("distributed.elastic.multiprocessing.errors", globals())
