@@ -64,10 +64,6 @@ CLASSES: dict[str, str] = {
         ModuleDict NoopLogger ParameterDict PyTorchFileReader PyTorchFileWriter SerializationStorageContext""",
     QUANTIZED: "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage",
 }
-LINALG: dict[str, str] = {
-    "{} is not supported: neither NumPy nor this runtime has the factorisation of indefinite matrices; use "
-    "torch.linalg.lu_factor": "ldl_factor ldl_factor_ex ldl_solve",
-}
 METHODS: dict[str, str] = {
     SPARSE: """resize_as_sparse_ smm sparse_resize_
         sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr""",
@@ -102,12 +98,6 @@ def refused(name: str) -> Any:
     made: Any = kind(name, ERRORS.get(reason, NotImplementedError), reason.format(f"torch.{name}"))
     made.__module__ = "torch"
     return made
-
-
-def refused_in_linalg() -> dict[str, Callable[..., Any]]:
-    """The functions that `torch.linalg` has only to refuse."""
-    return {name: refusing(name, NotImplementedError, reason.format(f"torch.linalg.{name}"))
-            for name, reason in _unfold(LINALG).items()}
 
 
 def refused_methods() -> dict[str, Callable[..., Any]]:

@@ -11,10 +11,8 @@ from typing import Any
 
 from ._backends.cpu.linalg import LinAlgError as LinAlgError
 from ._op_module import op_functions
-from ._refused import refused_in_linalg
 
 _found: dict[str, Any] = op_functions("linalg", "linalg_")
-_found.update(refused_in_linalg())
 
 globals().update(_found)
 __all__ = sorted([*_found, "LinAlgError"])

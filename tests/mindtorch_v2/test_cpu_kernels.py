@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._backends.cpu import linalg
+from mindtorch_v2._backends.cpu import columns, linalg
 from mindtorch_v2._backends.cpu.attention import forward as attention
 from mindtorch_v2._backends.cpu.blocks import BLOCK, SpreadInPlace, blocks, parts
 from mindtorch_v2._backends.cpu.gelu import gelu, gelu_backward
@@ -222,7 +222,7 @@ def test_sums_of_stretches(count: int, groups: int, width: int, uneven: bool) ->
 @pytest.mark.parametrize("with_loops", [True, False])
 def test_single_precision_in_linear_algebra(dtype: Any, with_loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not with_loops:
-        monkeypatch.setattr(linalg, "_loops", None)  # a NumPy that has put them elsewhere
+        monkeypatch.setattr(columns, "_loops", None)  # a NumPy that has put them elsewhere
     half = random(2, 6, 6, dtype=dtype)
     if half.dtype.kind == "c":
         half += 1j * random(2, 6, 6, seed=1)

@@ -35,9 +35,9 @@ WHOLE = frozenset({
     "_local_scalar_dense", "_native_multi_head_attention", "_transformer_encoder_layer_fwd", "allclose", "arange",
     "as_strided_", "channel_shuffle", "cholesky_solve", "conj_physical_", "detach", "detach_", "empty", "empty_like",
     "empty_permuted", "empty_strided", "equal", "eye", "fft_fftfreq", "fft_rfftfreq", "full", "full_like",
-    "is_same_size", "is_set_to", "isnan", "lift_fresh", "linalg_householder_product", "linalg_lstsq",
-    "linalg_lu_solve", "linspace", "logspace", "masked_scatter_backward", "new_empty", "new_empty_strided",
-    "new_full", "new_ones", "new_zeros", "normal", "ones", "ones_like", "ormqr", "polygamma_", "rand", "rand_like",
+    "is_same_size", "is_set_to", "isnan", "lift_fresh", "linspace", "logspace",
+    "masked_scatter_backward", "new_empty", "new_empty_strided",
+    "new_full", "new_ones", "new_zeros", "normal", "ones", "ones_like", "polygamma_", "rand", "rand_like",
     "randint", "randint_like", "randn", "randn_like", "randperm", "range", "resize_", "resize_as_", "scalar_tensor",
     "slice_inverse", "squeeze_", "t_", "transpose_", "tril_indices", "triu_indices", "unsqueeze_", "zeros",
     "zeros_like"})

@@ -89,14 +89,19 @@ NAMES = {
         "linalg_det linalg_inv linalg_inv_ex linalg_qr linalg_slogdet linalg_solve logdet qr slogdet "
     ),
     "linalg_functions": (
-        "geqrf linalg_cond linalg_diagonal linalg_eig linalg_eigvals linalg_householder_product "
-        "linalg_matrix_exp linalg_tensorinv linalg_tensorsolve linalg_vander linalg_vecdot matrix_exp orgqr "
-        "ormqr pca_lowrank svd_lowrank vander "
+        "linalg_cond linalg_diagonal linalg_eig linalg_eigvals linalg_matrix_exp linalg_tensorinv "
+        "linalg_tensorsolve linalg_vander linalg_vecdot matrix_exp pca_lowrank svd_lowrank vander "
+    ),
+    "linalg_ldl": (
+        "linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve "
     ),
     "linalg_lu": (
         "_cholesky_solve_helper _lu_with_info cholesky_inverse cholesky_solve linalg_lu linalg_lu_factor "
         "linalg_lu_factor_ex linalg_lu_solve linalg_solve_ex linalg_solve_triangular lu lu_solve lu_unpack "
         "triangular_solve "
+    ),
+    "linalg_reflections": (
+        "geqrf linalg_householder_product orgqr ormqr "
     ),
     "linalg_spectral": (
         "_linalg_eigh _linalg_svd linalg_eigh linalg_eigvalsh linalg_lstsq linalg_matrix_norm "

@@ -26,6 +26,11 @@ def adjoint(x: Any) -> Any:
     return conj(aten.transpose(x, -2, -1))
 
 
+def unused(*grads: Any) -> bool:
+    """Whether the vectors of a decomposition were not used: equal values, which share a gap of 0, do no harm then."""
+    return not any(grad.requires_grad or bool(aten.any(grad)) for grad in grads)
+
+
 # The kernels that refuse 16-bit floats, by the name that the errors of a function begin with.
 LAPACK = {"linalg.svd": "linalg_svd_cpu", "linalg.eigh": "linalg_eigh_cpu", "linalg.eigvalsh": "linalg_eigh_cpu",
           "linalg.eig": "linalg_eig_out_cpu", "linalg.qr": "geqrf_cpu", "geqrf": "geqrf_cpu",
@@ -104,19 +109,36 @@ def _as_matrices(x: Any) -> Any:
     return aten.unsqueeze(aten.unsqueeze(x, -1), -1)
 
 
-declare(
-    "_linalg_det(Tensor A) -> Tensor", cpu=kernels.det, where="f", node="LinalgDetBackward0",
-    grad={"A": lambda grad, A, result: _as_matrices(grad * conj(result)) * adjoint(aten.linalg_inv(A))},
-)
+def _products_of_others(x: Any) -> Any:
+    """In each place the product of the elements in the other places of the row."""
+    ones = aten.ones_like(aten.narrow(x, -1, 0, 1))
+    count = x._a.shape[-1] - 1
+    before = aten.cumprod(aten.cat([ones, aten.narrow(x, -1, 0, count)], -1), -1)
+    turned = aten.flip(aten.narrow(x, -1, 1, count), (-1,))
+    return before * aten.flip(aten.cumprod(aten.cat([ones, turned], -1), -1), (-1,))
+
+
+def _det_backward(grad: Tensor, A: Any, result: Any) -> Any:
+    if not bool(aten.any(result == 0)):
+        return _as_matrices(grad * conj(result)) * adjoint(aten.linalg_inv(A))
+    # A singular matrix has no inverse, but minors: they follow from its singular values.
+    u, s, vh = aten._linalg_svd(A, False, True)
+    turn = conj(grad.conj() * aten._linalg_det(u) * aten._linalg_det(vh))
+    return _as_matrices(turn) * aten.matmul(u * aten.unsqueeze(_products_of_others(s), -2), vh)
+
+
+declare("_linalg_det(Tensor A) -> Tensor", cpu=kernels.det, where="f", node="LinalgDetBackward0",
+        grad={"A": _det_backward})
 
 
 def _slogdet_backward(grads: Any, A: Any, result0: Any) -> Any:
     sign, logabs = grads
+    inverse = adjoint(aten.linalg_inv_ex(A)[0])  # without a complaint: the logarithm of 0 has no derivative
     if A.dtype.is_complex:
         # The sign turns with the imaginary part of the logarithm of the determinant.
         turn = aten.imag(conj(sign) * result0)
-        return _as_matrices(aten.complex(logabs, -turn)) * adjoint(aten.linalg_inv(A))
-    return _as_matrices(logabs) * adjoint(aten.linalg_inv(A))
+        return _as_matrices(aten.complex(logabs, -turn)) * inverse
+    return _as_matrices(logabs) * inverse
 
 
 declare(
@@ -203,10 +225,10 @@ def _halved_lower(x: Any) -> Any:
 
 def _cholesky_backward(grad: Tensor, result0: Any, upper: bool) -> Any:
     factor, slope = (adjoint(result0), adjoint(grad)) if upper else (result0, grad)
-    inverse = aten.linalg_inv(factor)
     lower = aten.matmul(adjoint(factor), slope)
     inner = (aten.tril(lower) + adjoint(aten.tril(lower, -1))) * 0.5
-    return aten.matmul(adjoint(inverse), aten.matmul(inner, inverse))
+    made = aten.linalg_solve_triangular(adjoint(factor), inner, upper=True)
+    return aten.linalg_solve_triangular(factor, made, upper=False, left=False)
 
 
 declare(
@@ -246,7 +268,7 @@ def _tall_qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
     # The lower triangle, mirrored to the upper one; the diagonal is real where it matters.
     diagonal = aten.diag_embed(aten.real(aten.diagonal(inner, 0, -2, -1)), 0, -2, -1)
     mirrored = strict + adjoint(strict) + diagonal
-    return aten.matmul(grad_q + aten.matmul(q, mirrored), adjoint(aten.linalg_inv(r)))
+    return aten.linalg_solve_triangular(adjoint(r), grad_q + aten.matmul(q, mirrored), upper=False, left=False)
 
 
 def _qr_backward(grads: Any, A: Any, mode: str, result0: Any, result1: Any) -> Any:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import factorization as kernels
-from .._dispatch.dispatcher import write_results
-from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
@@ -18,7 +16,7 @@ from .._dtype import FLOAT, HALF_TYPES, INTEGER, bool_, int64
 from .._shape import numel, wrap_dim
 from .._tensor import Tensor, wrap_known
 from .formulas import conj
-from .linalg import adjoint, check_matrix
+from .linalg import adjoint, check_matrix, unused
 from .return_types import named
 
 # -- eigenvalues -----------------------------------------------------------------------------------------------------
@@ -27,6 +25,9 @@ from .return_types import named
 def _eig_backward(grads: Any, self: Tensor, result0: Any, result1: Any) -> Any:
     grad_values, grad_vectors = grads
     values, vectors = result0, result1
+    if unused(grad_vectors):
+        made = aten.linalg_solve(adjoint(vectors), aten.unsqueeze(grad_values, -1) * adjoint(vectors))
+        return made if self.dtype.is_complex else aten.real(made)
     inner = aten.matmul(adjoint(vectors), grad_vectors)
     # The vectors have length 1: nothing flows along them.
     along = aten.real(aten.diagonal(inner, 0, -2, -1))
@@ -85,105 +86,6 @@ def _matrix_exp(a: Any) -> Any:
 
 declare("linalg_matrix_exp(Tensor self) -> Tensor", cpu=_matrix_exp, where="n", grad={"self": _exp_backward})
 declare("matrix_exp(Tensor self) -> Tensor", composite=lambda self: aten.linalg_matrix_exp(self))
-
-
-# -- reflections -----------------------------------------------------------------------------------------------------
-
-
-def _no_derivative(grads: Any) -> Any:
-    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
-
-
-def _geqrf(a: Any) -> Any:
-    check_matrix("torch.geqrf", wrap_known(a))  # here and not before, where autocast has not yet cast
-    return kernels.geqrf(a)
-
-
-declare("geqrf(Tensor self) -> (Tensor a, Tensor tau)", cpu=_geqrf, where="n", grad={"self": _no_derivative})
-
-
-@choose("geqrf", where="fm")
-def geqrf(input: Tensor, *, out: Any = None) -> Any:
-    """The reflections of a QR decomposition, as LAPACK packs them."""
-    made = named("geqrf", ("a", "tau"))(aten.geqrf__default(input))
-    return made if out is None else write_results("geqrf", out, made)
-
-
-def _reflectors(a: Tensor, tau: Tensor) -> list[tuple[Any, Any]]:
-    """Each reflection's vector, as a column, and its factor, as a matrix."""
-    rows, count = a._a.shape[-2], tau._a.shape[-1]
-    lower = aten.tril(aten.narrow(a, -1, 0, count), -1) + aten.eye(rows, count, dtype=a.dtype, device=a.device)
-    return [(aten.narrow(lower, -1, k, 1), aten.unsqueeze(aten.narrow(tau, -1, k, 1), -1)) for k in range(count)]
-
-
-def _reflect(x: Any, vector: Any, factor: Any) -> Any:
-    return x - factor * aten.matmul(vector, aten.matmul(adjoint(vector), x))
-
-
-def _refuse_dtype(kernel: str, a: Tensor) -> None:
-    """LAPACK computes floats and complex numbers of at least 32 bits."""
-    if a.dtype.category < FLOAT or a._a.dtype.itemsize < 4:
-        raise unsupported(kernel, a._a.dtype)
-
-
-def _householder_product(a: Tensor, tau: Tensor) -> Tensor:
-    name = "torch.linalg.householder_product"
-    if a.ndim < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    rows, columns = a._a.shape[-2:]
-    if rows < columns:
-        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
-    if columns < tau._a.shape[-1]:
-        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
-    if a.ndim - tau.ndim != 1:
-        raise RuntimeError(f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
-                           f"{tau.ndim} and input.ndim is equal to {a.ndim}")
-    if a.dtype is not tau.dtype:
-        raise RuntimeError(f"{name}: tau dtype {pretty(tau.dtype)} does not match input dtype {pretty(a.dtype)}")
-    _refuse_dtype("orgqr_cpu", a)
-    made = aten.expand(aten.eye(rows, columns, dtype=a.dtype, device=a.device), a._a.shape)
-    for vector, factor in reversed(_reflectors(a, tau)):
-        made = _reflect(made, vector, factor)
-    return made
-
-
-def _ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool) -> Tensor:
-    if self.ndim < 2 or other.ndim < 2:
-        raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
-    side = -2 if left else -1
-    if other._a.shape[side] < tau._a.shape[-1]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
-    if other._a.shape[side] != self._a.shape[-2]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
-    for name, one, wanted in (("tau", tau, self.ndim - 1), ("other", other, self.ndim)):
-        if one.ndim != wanted:
-            said = "one dimension less than" if name == "tau" else "the same number of dimensions as"
-            raise RuntimeError(f"torch.ormqr: Expected {name} to have {said} input, but got {name}.ndim equal to "
-                               f"{one.ndim} and input.ndim is equal to {self.ndim}")
-        if one._a.shape[:self.ndim - 2] != self._a.shape[:-2]:
-            raise RuntimeError(f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], "
-                               f"but got {list(one._a.shape[:self.ndim - 2])}")
-        if one.dtype is not self.dtype:
-            raise RuntimeError(f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
-                               f"{pretty(self.dtype)} and {name} has dtype {pretty(one.dtype)}")
-    if tau._a.shape[-1] != min(other._a.shape[side], self._a.shape[-1]):
-        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
-    _refuse_dtype("ormqr_cpu", self)
-    if not left:
-        # C Q is the adjoint of Q^H C^H.
-        return aten.resolve_conj(adjoint(_ormqr(self, tau, adjoint(other), True, not transpose)))
-    steps = _reflectors(self, tau)
-    made = other
-    for vector, factor in (steps if transpose else reversed(steps)):
-        made = _reflect(made, vector, conj(factor) if transpose else factor)
-    return made
-
-
-declare("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", composite=_householder_product, where="n")
-declare("orgqr(Tensor self, Tensor input2) -> Tensor",
-        composite=lambda self, tau: aten.linalg_householder_product(self, tau))
-declare("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
-        composite=_ormqr)
 
 
 # -- condition, diagonals, products ----------------------------------------------------------------------------------

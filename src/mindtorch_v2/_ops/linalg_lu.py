@@ -8,6 +8,7 @@ import numpy as np
 
 from .._backends.base import on_device
 from .._backends.cpu import factorization as kernels
+from .._backends.cpu.columns import by_columns
 from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -15,6 +16,7 @@ from .._dispatch.registry import choose, declare
 from .._dtype import FLOAT, FROM_NUMPY, int32
 from .._tensor import Tensor, wrap, wrap_known
 from .._warn import warn_once
+from .formulas import conj
 from .linalg import adjoint, check_matrix, renamed
 from .return_types import named
 
@@ -235,25 +237,32 @@ declare("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left
         "Tensor", cpu=_solve_triangular, where="n", grad={("self", "B"): _triangular_backward})
 
 
-def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, left: bool, adjoint_: bool) -> Tensor:
-    if pivots.dtype is not int32:
+def _lu_solve(lu: Any, pivots: Any, b: Any, left: bool, adjoint_: bool) -> Any:
+    if pivots.dtype != np.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
-    _check_system("linalg.lu_solve", lu, b, left)
-    if pivots._a.shape[-1] != lu._a.shape[-1]:
+    _check_system("linalg.lu_solve", wrap_known(lu), wrap_known(b), left)
+    if pivots.shape[-1] != lu.shape[-1]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
-    if not left:
-        # X A = B is A^H X^H = B^H.
-        return adjoint(_lu_solve(lu, pivots, adjoint(b), True, not adjoint_))
-    p, lower, upper = aten.lu_unpack__default(lu, pivots)
-    if adjoint_:
-        x = _solve(adjoint(upper), b, upper=False)
-        return aten.matmul(p, _solve(adjoint(lower), x, upper=True, unitriangular=True))
-    x = _solve(lower, aten.matmul(aten.transpose(p, -2, -1), b), upper=False, unitriangular=True)
-    return _solve(upper, x, upper=True)
+    return kernels.lu_solve(lu, pivots, b, left, adjoint_)
+
+
+def _lu_solve_backward(grad: Tensor, LU: Any, pivots: Any, left: bool, adjoint: bool, result: Any) -> Any:
+    of_right = aten.linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)
+    turned = conj(aten.transpose(result, -2, -1))
+    of_matrix = -(aten.matmul(of_right, turned) if left else aten.matmul(turned, of_right))
+    if adjoint:
+        of_matrix = conj(aten.transpose(of_matrix, -2, -1))
+    size = LU._a.shape[-1]
+    lower = aten.tril(LU, -1) + aten.eye(size, dtype=LU.dtype, device=LU.device)
+    matrix = wrap(_permutation_matrix(pivots._a, size, LU._a.dtype))
+    back = aten.matmul(aten.transpose(matrix, -2, -1), of_matrix)
+    of_lower = aten.matmul(back, conj(aten.transpose(aten.triu(LU), -2, -1)))
+    of_upper = aten.matmul(conj(aten.transpose(lower, -2, -1)), back)
+    return aten.tril(of_lower, -1) + aten.triu(of_upper), of_right
 
 
 declare("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
-        composite=_lu_solve, where="n")
+        cpu=_lu_solve, where="n", grad={("LU", "B"): _lu_solve_backward})
 declare("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
         composite=lambda self, lu, pivots: _old_lu_solve(self, lu, pivots))
 
@@ -288,7 +297,8 @@ def _refuse_two_dtypes(b: Any, a: Any) -> None:
 def _triangular_solve(b: Any, a: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
     _refuse_two_dtypes(b, a)
     matrix = np.swapaxes(a, -2, -1) if transpose else a
-    return kernels.solve_triangular(matrix, b, upper != transpose, True, unitriangular), a.copy()
+    solution = kernels.solve_triangular(matrix, b, upper != transpose, True, unitriangular)
+    return solution, by_columns(np.broadcast_to(a, (*solution.shape[:-2], *a.shape[-2:])).copy())
 
 
 def _triangular_solve_backward(grads: Any, A: Any, result0: Any, upper: bool, transpose: bool,

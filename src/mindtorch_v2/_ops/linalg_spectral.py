@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.base import placed, to_host
+from .._backends.cpu import factorization
 from .._backends.cpu import linalg as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -16,11 +17,8 @@ from .._dispatch.state import THREAD
 from .._dtype import FLOAT, DType, as_dtype, int64, promote_types
 from .._shape import wrap_dim
 from .._tensor import LEVELS, Tensor, wrap, wrap_known
-from .linalg import adjoint, check_matrix
+from .linalg import adjoint, check_matrix, unused
 from .return_types import named
-
-RANK_DEFICIENT = ("torch.linalg.lstsq: {0}The least squares solution could not be computed because the input matrix "
-                  "does not have full rank (error code: {1}).")
 
 
 def _differences(x: Any) -> Any:
@@ -36,11 +34,6 @@ def _diagonal_matrix(x: Any) -> Any:
     return aten.diag_embed(x, 0, -2, -1)
 
 
-def _unused(*grads: Any) -> bool:
-    """Whether the vectors of a decomposition were not used: equal values, which share a gap of 0, do no harm then."""
-    return not any(grad.requires_grad or bool(aten.any(grad)) for grad in grads)
-
-
 def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1: Any, result2: Any) -> Any:
     grad_u, grad_s, grad_vh = grads
     u, s, vh = result0, result1, result2
@@ -50,7 +43,7 @@ def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1
         # The vectors beyond the rank are arbitrary: a gradient that depends on them has no meaning.
         u, grad_u = aten.narrow(u, -1, 0, count), aten.narrow(grad_u, -1, 0, count)
         vh, grad_vh = aten.narrow(vh, -2, 0, count), aten.narrow(grad_vh, -2, 0, count)
-    if _unused(grad_u, grad_vh):
+    if unused(grad_u, grad_vh):
         return aten.matmul(u, aten.unsqueeze(grad_s, -1) * vh)
     gaps = _differences(aten.pow(s, 2))
     from_u = _skew(aten.matmul(adjoint(u), grad_u))
@@ -120,7 +113,7 @@ declare("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Te
 def _eigh_backward(grads: Any, result0: Any, result1: Any) -> Any:
     grad_values, grad_vectors = grads
     vectors = result1
-    if _unused(grad_vectors):
+    if unused(grad_vectors):
         return aten.matmul(vectors, aten.unsqueeze(grad_values, -1) * adjoint(vectors))
     inner = aten.matmul(adjoint(vectors), grad_vectors) / _differences(result0)
     # The length of an eigenvector is fixed and its phase arbitrary: nothing flows along the vector itself.
@@ -208,7 +201,8 @@ declare("pinverse(Tensor self, float rcond=1e-15) -> Tensor",
         composite=lambda self, rcond: aten.linalg_pinv(self, rcond))
 
 
-def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
+def _check_least_squares(self: Tensor, b: Tensor, driver: Any) -> bool:
+    """PyTorch's conditions, and whether the right-hand sides are vectors."""
     check_matrix("torch.linalg.lstsq", self)
     if not b.ndim:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
@@ -223,28 +217,43 @@ def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
     vector = b.ndim == self.ndim - 1
     if self.shape[-2] != b.shape[-1 if vector else -2]:
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size(-{1 if vector else 2})")
-    right = aten.unsqueeze(b, -1) if vector else b
-    rows, columns = self._a.shape[-2:]
-    limit = rcond if rcond is not None else float(np.finfo(self._a.dtype).eps) * max(rows, columns)
-    solution = aten.matmul(aten.linalg_pinv(self, limit), right)
-    singular = aten.linalg_svdvals(aten.detach(self))
-    rank = aten.sum__dim_IntList(singular > limit * _extreme(singular, -1, True, True), (-1,), dtype=int64)
-    if driver == "gels":
-        poor = to_host(rank._a) < min(rows, columns)
-        kernels.raise_first(np.where(poor, to_host(rank._a) + 1, 0), RANK_DEFICIENT)
-    nothing = aten.empty((0,), dtype=int64, device=self.device)
-    residuals = aten.empty((0,), dtype=singular.dtype, device=self.device)
-    # The default driver, gelsy, does not give residuals.
-    if driver not in (None, "gelsy") and rows > columns and bool(aten.all(aten.eq(rank, columns))):
-        residuals = aten.sum__dim_IntList(aten.pow(aten.abs(aten.matmul(self, solution) - right), 2), (-2,))
-    return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))((
-        aten.squeeze__dim(solution, -1) if vector else solution, residuals,
-        nothing if driver == "gels" else rank,
-        singular if driver in ("gelsd", "gelss") else aten.empty((0,), dtype=singular.dtype, device=self.device)))
+    return vector
+
+
+def _lstsq_kernel(a: Any, b: Any, rcond: Any, driver: Any) -> Any:
+    vector = _check_least_squares(wrap_known(a), wrap_known(b), driver)
+    limit = rcond if rcond is not None else float(np.finfo(a.dtype).eps) * max(a.shape[-2:])
+    right = b[..., None] if vector else b
+    if a.shape[:-2] != right.shape[:-2]:
+        lead = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+        a, right = (np.broadcast_to(one, (*lead, *one.shape[-2:])) for one in (a, right))
+    solution, *others = factorization.lstsq(a, right, limit, driver or "gelsy")
+    return (solution[..., 0] if vector else solution, *others)
+
+
+def _lstsq_backward(grads: Any, self: Any, b: Any, result0: Any) -> Any:
+    vector = b.ndim == self.ndim - 1
+    grad, right, solution = (aten.unsqueeze(one, -1) if vector else one for one in (grads[0], b, result0))
+    inverse = aten.linalg_pinv(self)
+    of_matrix = _pinv_backward(aten.matmul(grad, adjoint(right)), self, inverse)
+    of_right = aten.matmul(adjoint(inverse), grad)
+    if grads[1]._a.size:
+        # The sum of squares does not change with the solution, which makes it smallest.
+        error = (aten.matmul(self, solution) - right) * aten.unsqueeze(grads[1], -2) * 2
+        of_matrix, of_right = of_matrix + aten.matmul(error, adjoint(solution)), of_right - error
+    return of_matrix, aten.squeeze__dim(of_right, -1) if vector else of_right
 
 
 declare("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
-        "Tensor residuals, Tensor rank, Tensor singular_values)", composite=_lstsq, where="n")
+        "Tensor residuals, Tensor rank, Tensor singular_values)", cpu=_lstsq_kernel, where="n", differentiable=(0, 1),
+        grad={("self", "b"): _lstsq_backward})
+
+
+@choose("linalg_lstsq", where="n")
+def linalg_lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: Any = None) -> Any:
+    """The solutions of least squares problems, and what the driver found out on the way."""
+    return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(
+        aten.linalg_lstsq__default(A, B, rcond, driver=driver))
 
 
 def _refuse_complex(name: str, atol: Any, rtol: Any) -> None:

@@ -49,7 +49,7 @@ def set_threads(count: int) -> None:
 
 
 @functools.cache
-def _lapack(name: str) -> tuple[Any, Any, Any] | None:
+def lapack(name: str) -> tuple[Any, Any, Any] | None:
     """A function of LAPACK with its integers' type, for ctypes and for NumPy; None if the library has none."""
     library = _library()
     for spelling, integer, kind in SPELLINGS:
@@ -62,7 +62,7 @@ def _lapack(name: str) -> tuple[Any, Any, Any] | None:
 
 def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """L and U in one matrix, the row exchanged with each row (from 1), and the first zero on U's diagonal (or 0)."""
-    found = _lapack(f"{LETTERS[a.dtype.char]}getrf") if a.dtype.char in LETTERS and a.size else None
+    found = lapack(f"{LETTERS[a.dtype.char]}getrf") if a.dtype.char in LETTERS and a.size else None
     if found is None:
         return None
     function, integer, kind = found

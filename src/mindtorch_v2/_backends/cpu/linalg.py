@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from . import blas, providers
+from .columns import by_columns, columns, loop
 
 SINGULAR_INVERSE = ("{2}: {0}The diagonal element {1} is zero, the inversion could not be completed because the "
                     "input matrix is singular.")
 SINGULAR_SOLVE = "torch.linalg.solve: {0}The solver failed because the input matrix is singular."
 NOT_FINITE = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
+NOT_CONVERGED = ("{2}: {0}The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+                 "repeated eigenvalues (error code: {1}).")
 NOT_POSITIVE = ("{2}: {0}The factorization could not be completed because the input is not "
                 "positive-definite (the leading minor of order {1} is not positive-definite).")
 
@@ -26,33 +29,6 @@ LinAlgError.__module__ = "torch._C"
 
 
 LARGE = 32  # from this many rows on, a Python call per matrix of a batch costs little
-
-# np.linalg computes float32 and complex64 in double precision, which takes twice as long; its loops need not.
-try:
-    from numpy.linalg import _umath_linalg as _loops
-except ImportError:  # NumPy may move them
-    _loops = None
-
-
-def _refuse(*_: Any) -> None:
-    raise np.linalg.LinAlgError("LAPACK found no solution")
-
-
-def _in_single(name: str, results: str, a: np.ndarray, *others: np.ndarray) -> Any:
-    """The result of a NumPy loop in single precision; None if it has no such loop, or `a` has another precision.
-
-    In `results`, `a` stands for the array's own type and `r` for its real type.
-    """
-    own = a.dtype.char
-    loop = getattr(_loops, name, None) if own in "fF" and a.size else None
-    signature = f"{own * (1 + len(others))}->{results.replace('a', own).replace('r', 'f')}"
-    if loop is None or signature not in loop.types:
-        return None
-    # A determinant always exists: "invalid" only means a NaN there.
-    failed = "ignore" if name == "slogdet" else "call"
-    with np.errstate(call=_refuse, invalid=failed, over="ignore", divide="ignore", under="ignore"):
-        return loop(a, *others, signature=signature)
-
 
 def det(a: np.ndarray) -> np.ndarray:
     """Determinants."""
@@ -69,19 +45,21 @@ def det(a: np.ndarray) -> np.ndarray:
 
 def slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The signs of the determinants and the logarithms of their sizes."""
-    sign, size = _in_single("slogdet", "ar", a) or np.linalg.slogdet(a)
+    sign, size = loop("slogdet", "ar", (None, None), a) or np.linalg.slogdet(a)
     # A determinant that is not a number has no sign.
     return sign if a.dtype.kind == "c" else np.where(np.isnan(size), sign.dtype.type(0), sign), size
 
 
 def _inv(a: np.ndarray) -> np.ndarray:
-    made = _in_single("inv", "a", a)
-    return np.linalg.inv(a) if made is None else made
+    made = loop("inv", "a", (a.shape,), a)
+    return by_columns(np.linalg.inv(a)) if made is None else made
 
 
 def _solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    made = _in_single("solve", "a", a, b) if b.dtype == a.dtype else None
-    return np.linalg.solve(a, b) if made is None else made
+    lead = b.shape[:-2] if a.shape[:-2] == b.shape[:-2] else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    made = loop("solve", "a", ((*lead, *b.shape[-2:]),), a, b) if b.dtype == a.dtype and b.size else None
+    # NumPy before 2.0 takes right-hand sides of fewer dimensions for vectors.
+    return by_columns(np.linalg.solve(a, b.reshape((1,) * (a.ndim - b.ndim) + b.shape))) if made is None else made
 
 
 def adjoint(a: np.ndarray) -> np.ndarray:
@@ -136,14 +114,15 @@ def inv_ex(a: np.ndarray, check_errors: bool, name: str = "linalg.inv_ex") -> tu
         raise_first(infos, SINGULAR_INVERSE, name)
     # Singular matrices get NaN; the others get the same result as alone.
     good = infos == 0
-    made = np.full_like(a, np.nan)
+    made = columns(a.shape, a.dtype)
+    made[...] = np.nan
     made[good] = _inv(a[good])
     return made, infos
 
 
 def _cholesky(a: np.ndarray) -> np.ndarray:
-    made = _in_single("cholesky_lo", "a", a)
-    return np.linalg.cholesky(a) if made is None else made
+    made = loop("cholesky_lo", "a", (a.shape,), a)
+    return by_columns(np.linalg.cholesky(a)) if made is None else made
 
 
 @providers.direct("cholesky_ex")
@@ -159,9 +138,10 @@ def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool,
         if check_errors:
             raise_first(infos, NOT_POSITIVE, name)
         good = infos == 0
-        factor = np.full_like(source, np.nan)
+        factor = columns(a.shape, a.dtype)
+        factor[...] = np.nan
         factor[good] = _cholesky(source[good])
-    return (adjoint(factor) if upper else factor), infos
+    return (by_columns(adjoint(factor)) if upper else factor), infos
 
 
 def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -173,7 +153,8 @@ def solve(a: np.ndarray, b: np.ndarray, left: bool, check_errors: bool) -> np.nd
     """X with AX = B, or XA = B if not `left`; `b` holds matrices or, by the rule of `is_vector`, vectors."""
     try:
         if is_vector(a.shape, b.shape):
-            return _solve(a, b[..., None])[..., 0]
+            made = _solve(a, b[..., None])[..., 0]
+            return by_columns(made) if made.ndim > 1 else made
         if left:
             return _solve(a, b)
         return np.swapaxes(_solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
@@ -184,12 +165,13 @@ def solve(a: np.ndarray, b: np.ndarray, left: bool, check_errors: bool) -> np.nd
 
 
 def _qr_in_c(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
-    *lead, rows, columns = a.shape
-    batch, inner = math.prod(lead), rows if mode == "complete" else min(rows, columns)
-    q = None if mode == "r" else np.empty((batch, rows, inner), a.dtype)
-    r = np.empty((batch, inner, columns), a.dtype)
-    providers.native.qr(a.copy("C").reshape(batch, rows, columns), q, r)
-    return (np.empty(0, a.dtype) if q is None else q.reshape(*lead, rows, inner)), r.reshape(*lead, inner, columns)
+    *lead, rows, count = a.shape
+    batch, inner = math.prod(lead), rows if mode == "complete" else min(rows, count)
+    q = None if mode == "r" else np.empty((batch, inner, rows), a.dtype)
+    r = np.empty((batch, count, inner), a.dtype)
+    providers.native.qr(a.copy("C").reshape(batch, rows, count), q, r)
+    made = np.swapaxes(r.reshape(*lead, count, inner), -1, -2)
+    return (np.empty(0, a.dtype) if q is None else np.swapaxes(q.reshape(*lead, inner, rows), -1, -2)), made
 
 
 def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
@@ -197,16 +179,16 @@ def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
     if providers.factors(a):
         return _qr_in_c(a, mode)
     if mode == "r":
-        return np.empty(0, a.dtype), np.linalg.qr(a, "r")
+        return np.empty(0, a.dtype), by_columns(np.linalg.qr(a, "r"))
     q, r = np.linalg.qr(a, mode)  # type: ignore[call-overload]
-    return q, r
+    return by_columns(q), by_columns(r)
 
 
 def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tuple[np.ndarray, ...]:
     """U, S and the adjoint of V; U and V are empty unless asked for."""
     if not compute_uv:
         try:
-            made = _in_single("svd", "r", a)
+            made = loop("svd", "r", (None,), a)
             values = np.linalg.svd(a, compute_uv=False) if made is None else made
         except np.linalg.LinAlgError:
             if np.isfinite(a).all():
@@ -215,19 +197,28 @@ def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tu
         return np.empty(0, a.dtype), values, np.empty(0, a.dtype)
     if not np.isfinite(a).all():
         raise LinAlgError(NOT_FINITE)
-    made = _in_single("svd_f" if full_matrices else "svd_s", "ara", a)
-    return tuple(np.linalg.svd(a, full_matrices) if made is None else made)
+    *lead, rows, count = a.shape
+    left, right = (rows, count) if full_matrices else (min(rows, count),) * 2
+    made = loop("svd_f" if full_matrices else "svd_s", "ara", ((*lead, rows, left), None, (*lead, right, count)), a)
+    if made is None:
+        u, s, vh = np.linalg.svd(a, full_matrices)
+        made = by_columns(u), s, by_columns(vh)
+    return tuple(made)
 
 
 def eigh(a: np.ndarray, uplo: str, compute_v: bool) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues in ascending order and eigenvectors, which are empty unless asked for."""
     side = "lo" if uplo in ("L", "l") else "up"
-    if not compute_v:
-        made = _in_single(f"eigvalsh_{side}", "r", a)
-        return np.linalg.eigvalsh(a, uplo) if made is None else made, np.empty(0, a.dtype)  # type: ignore[arg-type]
-    made = _in_single(f"eigh_{side}", "ra", a)
-    values, vectors = np.linalg.eigh(a, uplo) if made is None else made  # type: ignore[arg-type]
-    return values, vectors
+    try:
+        if not compute_v:
+            made = loop(f"eigvalsh_{side}", "r", (None,), a)
+            return np.linalg.eigvalsh(a, uplo) if made is None else made, np.empty(0, a.dtype)  # type: ignore[arg-type]
+        made = loop(f"eigh_{side}", "ra", (None, a.shape), a)
+        values, vectors = np.linalg.eigh(a, uplo) if made is None else made  # type: ignore[arg-type]
+    except np.linalg.LinAlgError:
+        raise_first(infos_of(a, lambda one: int(not np.isfinite(one).all())), NOT_CONVERGED, "linalg.eigh")
+        raise
+    return values, vectors if made is not None else by_columns(vectors)
 
 
 def pinv(a: np.ndarray, atol: Any, rtol: Any, hermitian: bool) -> np.ndarray:

@@ -8,6 +8,7 @@
 #include <numpy/arrayobject.h>
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "arguments.h"
 #include "direct.h"
@@ -22,7 +23,17 @@ static int is_stack(PyObject *o) {
            PyArray_NDIM((PyArrayObject *)o) == 3;
 }
 
-/* qr(work, q, r): stacks of matrices; `work` has what is factored and is used up, `q` may be None. */
+/* to[j][i] = from[i][j] */
+static void turn_over(float *to, const float *from, npy_intp rows, npy_intp columns) {
+    enum { TILE = 16 };
+    for (npy_intp i = 0; i < rows; i += TILE)
+        for (npy_intp j = 0; j < columns; j += TILE)
+            for (npy_intp y = j; y < j + TILE && y < columns; y++)
+                for (npy_intp x = i; x < i + TILE && x < rows; x++) to[y * rows + x] = from[x * columns + y];
+}
+
+/* qr(work, q, r): stacks of matrices; `work` has what is factored and is used up, `q` may be None. Q and R are written
+   column by column: to arrays of their transposes. */
 static PyObject *qr(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!counted(count, 3)) return NULL;
@@ -32,33 +43,40 @@ static PyObject *qr(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     const npy_intp *work = PyArray_DIMS((PyArrayObject *)args[0]), *r = PyArray_DIMS((PyArrayObject *)args[2]);
     const npy_intp *q = with_q ? PyArray_DIMS((PyArrayObject *)args[1]) : NULL;
     npy_intp rows = work[1], columns = work[2], fewest = rows < columns ? rows : columns;
-    if (r[0] != work[0] || r[2] != columns || (r[1] != fewest && r[1] != rows) ||
-        (q && (q[0] != work[0] || q[1] != rows || (q[2] != fewest && q[2] != rows))))
+    if (r[0] != work[0] || r[1] != columns || (r[2] != fewest && r[2] != rows) ||
+        (q && (q[0] != work[0] || q[2] != rows || (q[1] != fewest && q[1] != rows))))
         return wrong("sizes do not fit");
     factors_calls[CALLED_QR].calls++;
     float *from = PyArray_DATA((PyArrayObject *)args[0]), *to = PyArray_DATA((PyArrayObject *)args[2]);
     float *turn = with_q ? PyArray_DATA((PyArrayObject *)args[1]) : NULL;
-    npy_intp across = with_q ? q[2] : 0;
+    npy_intp across = with_q ? q[1] : 0, down = r[2];
+    float *room = malloc(sizeof(float) * (size_t)(rows * across + down * columns)), *by_rows = room + rows * across;
+    if (!room) return PyErr_NoMemory();
     int failed = 0;
     PyThreadState *state = work[0] * rows * columns > MANY / 8 ? PyEval_SaveThread() : NULL;
-    for (npy_intp i = 0; i < work[0] && !failed; i++)
-        failed = level->orthogonal_triangular(from + i * rows * columns, turn ? turn + i * rows * across : NULL,
-                                              to + i * r[1] * columns, rows, columns, across, r[1]);
+    for (npy_intp i = 0; i < work[0] && !failed; i++) {
+        failed = level->orthogonal_triangular(from + i * rows * columns, with_q ? room : NULL, by_rows, rows, columns,
+                                              across, down);
+        turn_over(to + i * down * columns, by_rows, down, columns);
+        if (with_q) turn_over(turn + i * rows * across, room, rows, across);
+    }
     if (state) PyEval_RestoreThread(state);
+    free(room);
     if (failed) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
-/* The lower factor of a positive matrix, whose upper triangle is not looked at, with sums in float64; 0 if it is none. */
+/* The lower factor of a positive matrix, column by column, with sums in float64; 0 if it is none. Of what is given the
+   upper triangle is not looked at. */
 static int factor(float *made, const float *given, npy_intp n) {
     for (npy_intp i = 0; i < n; i++) {
         for (npy_intp j = 0; j <= i; j++) {
             double left = (double)given[i * n + j];
-            for (npy_intp k = 0; k < j; k++) left -= (double)made[i * n + k] * (double)made[j * n + k];
+            for (npy_intp k = 0; k < j; k++) left -= (double)made[k * n + i] * (double)made[k * n + j];
             if (i == j && !(left > 0.0 && left < INFINITY)) return 0;
-            made[i * n + j] = (float)(i == j ? sqrt(left) : left / (double)made[j * n + j]);
+            made[j * n + i] = (float)(i == j ? sqrt(left) : left / (double)made[j * n + j]);
         }
-        for (npy_intp j = i + 1; j < n; j++) made[i * n + j] = 0.0f;
+        for (npy_intp j = i + 1; j < n; j++) made[j * n + i] = 0.0f;
     }
     return 1;
 }
@@ -80,6 +98,9 @@ static PyObject *cholesky_ex(PyObject *const *args, Py_ssize_t count) {
             Py_DECREF(made);
             return LEFT;
         }
+    npy_intp *steps = PyArray_STRIDES(made), step = steps[ndim - 1];
+    steps[ndim - 1] = steps[ndim - 2], steps[ndim - 2] = step;
+    PyArray_UpdateFlags(made, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
     PyObject *infos = PyArray_ZEROS(ndim - 2, PyArray_DIMS(a), NPY_INT32, 0);
     PyObject *both = infos ? PyTuple_Pack(2, made, infos) : NULL;
     Py_DECREF(made), Py_XDECREF(infos);
