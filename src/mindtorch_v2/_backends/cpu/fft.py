@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,15 +54,32 @@ def _each(kind: int, made: np.ndarray, a: np.ndarray, dims: list[int], inverse: 
     return made
 
 
+def _laid_out(kernel: Callable[..., np.ndarray], spread: bool) -> Callable[..., np.ndarray]:
+    """A kernel whose results lie as PyTorch's do: what was transformed is innermost, in the order of its memory.
+
+    With `spread` the last dimension that is transformed stays the last, because it has another size afterwards.
+    """
+
+    def run(a: np.ndarray, dim: Any, *rest: Any) -> np.ndarray:
+        ndim, steps = a.ndim, a.strides
+        dims = [d % ndim for d in dim]
+        if a.flags.c_contiguous and dims == list(range(ndim - len(dims), ndim)):
+            return kernel(a, dims, *rest)
+        ordered = sorted(dims[:-1], key=lambda d: -steps[d]) + dims[-1:] if spread else sorted(
+            dims, key=lambda d: -steps[d])
+        order = sorted((d for d in range(ndim) if d not in dims), key=lambda d: -steps[d]) + ordered
+        # Lines that lie together are transformed so much faster that the copy pays for itself.
+        made = kernel(np.ascontiguousarray(a.transpose(order)), list(range(ndim - len(dims), ndim)), *rest)
+        return made.transpose(np.argsort(order))
+
+    return run
+
+
 def _complex_of(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex64 if dtype.itemsize <= 4 else np.complex128)
 
 
-@providers.direct("fft_c2c")
-def c2c(a: np.ndarray, dim: Any, normalization: int, forward: bool) -> np.ndarray:
-    """Complex to complex."""
-    if not len(dim):
-        return a.copy()
+def _c2c(a: np.ndarray, dim: Any, normalization: int, forward: bool) -> np.ndarray:
     sizes = tuple([a.shape[d] for d in dim])
     if providers.spectra(a, sizes):
         return _each(COMPLEX_TO_COMPLEX, np.empty(a.shape, a.dtype), a, [d % a.ndim for d in dim], not forward,
@@ -71,9 +89,7 @@ def c2c(a: np.ndarray, dim: Any, normalization: int, forward: bool) -> np.ndarra
     return _scaled(made, math.prod(sizes), normalization, a.dtype)
 
 
-@providers.direct("fft_r2c")
-def r2c(a: np.ndarray, dim: Any, normalization: int, onesided: bool) -> np.ndarray:
-    """Real to complex. One-sided, the last dimension keeps only what the other half does not mirror."""
+def _r2c(a: np.ndarray, dim: Any, normalization: int, onesided: bool) -> np.ndarray:
     sizes = tuple([a.shape[d] for d in dim])
     if providers.spectra(a, sizes):
         dims, shape = [d % a.ndim for d in dim], list(a.shape)
@@ -85,9 +101,7 @@ def r2c(a: np.ndarray, dim: Any, normalization: int, onesided: bool) -> np.ndarr
     return _scaled(made, math.prod(sizes), normalization, _complex_of(a.dtype))
 
 
-@providers.direct("fft_c2r")
-def c2r(a: np.ndarray, dim: Any, normalization: int, last_dim_size: int) -> np.ndarray:
-    """One-sided complex to real."""
+def _c2r(a: np.ndarray, dim: Any, normalization: int, last_dim_size: int) -> np.ndarray:
     sizes = [a.shape[d] for d in dim[:-1]] + [last_dim_size]
     if a.shape[dim[-1]] == last_dim_size // 2 + 1 and providers.spectra(a, tuple(sizes)):
         dims, shape = [d % a.ndim for d in dim], list(a.shape)
@@ -95,3 +109,24 @@ def c2r(a: np.ndarray, dim: Any, normalization: int, last_dim_size: int) -> np.n
         return _each(HALF_TO_REAL, np.empty(shape, np.float32), a, dims, True, _scale(math.prod(sizes), normalization))
     made = np.fft.irfftn(a, s=sizes, axes=dim, norm="forward")
     return _scaled(made, math.prod(sizes), normalization, a.real.dtype)
+
+
+_c2c_laid_out, _r2c_laid_out, _c2r_laid_out = _laid_out(_c2c, False), _laid_out(_r2c, True), _laid_out(_c2r, True)
+
+
+@providers.direct("fft_c2c")
+def c2c(a: np.ndarray, dim: Any, normalization: int, forward: bool) -> np.ndarray:
+    """Complex to complex."""
+    return _c2c_laid_out(a, dim, normalization, forward) if len(dim) else a.copy()
+
+
+@providers.direct("fft_r2c")
+def r2c(a: np.ndarray, dim: Any, normalization: int, onesided: bool) -> np.ndarray:
+    """Real to complex; one-sided, the last dimension keeps only what the other half does not mirror."""
+    return _r2c_laid_out(a, dim, normalization, onesided)
+
+
+@providers.direct("fft_c2r")
+def c2r(a: np.ndarray, dim: Any, normalization: int, last_dim_size: int) -> np.ndarray:
+    """One-sided complex to real."""
+    return _c2r_laid_out(a, dim, normalization, last_dim_size)

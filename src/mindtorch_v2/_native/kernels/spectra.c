@@ -72,7 +72,7 @@ static PyObject *fourier(PyObject *self, PyObject *const *args, Py_ssize_t count
 
 /* -- kernels that look for themselves -- */
 
-/* A small transform along the one dimension of `dims`; `last` is how long a real result is. */
+/* A small transform along the one dimension of `dims`, the last; `last` is how long a real result is. */
 static PyObject *one_transform(enum Spectrum kind, PyObject *const *args, int inverse, npy_intp last) {
     npy_intp dims[NPY_MAXDIMS], sizes[NPY_MAXDIMS], by;
     PyArrayObject *a = (PyArrayObject *)args[0];
@@ -81,7 +81,7 @@ static PyObject *one_transform(enum Spectrum kind, PyObject *const *args, int in
         by < 0 || by > 2 || !PyArray_SIZE(a) || PyArray_SIZE(a) > MANY)
         return LEFT;
     int ndim = PyArray_NDIM(a), dim = (int)(dims[0] < 0 ? dims[0] + ndim : dims[0]);
-    if (dim < 0 || dim >= ndim) return LEFT;
+    if (dim != ndim - 1) return LEFT; /* along another dimension the result lies differently */
     npy_intp given = PyArray_DIM(a, dim), total = kind == HALF_TO_REAL ? last : given;
     if (total < 1 || total > FEW_PLACES || !known_roots[total] || (kind == HALF_TO_REAL && given != total / 2 + 1))
         return LEFT;
@@ -92,10 +92,7 @@ static PyObject *one_transform(enum Spectrum kind, PyObject *const *args, int in
     Fourier it = {.kind = kind, .outer = 1, .total = total, .inner = 1, .sign = inverse ? -1.0f : 1.0f,
                   .scale = (float)(by == 0 ? 1.0 : by == 1 ? 1 / sqrt((double)total) : 1 / (double)total),
                   .roots = PyArray_DATA(known_roots[total])};
-    for (int d = 0; d < ndim; d++) {
-        if (d < dim) it.outer *= sizes[d];
-        else if (d > dim) it.inner *= sizes[d];
-    }
+    for (int d = 0; d < dim; d++) it.outer *= sizes[d];
     spectra_calls[CALLED_FOURIER].calls++;
     if (!level->fourier(&it, PyArray_DATA(made), PyArray_DATA(a))) return (PyObject *)made;
     Py_DECREF(made);
