@@ -17,8 +17,8 @@ from .._tensor import Tensor
 ELLIPSIS = "..."
 
 
-def _labels(text: str, start: int) -> list[str]:
-    """The labels of one operand; the ellipsis is one of them. `start` is the place of `text` in the equation."""
+def _labels(text: str, start: int, operand: int | None) -> list[str]:
+    """The labels of an operand, or of the output; the ellipsis is one of them. `start` is where `text` begins."""
     labels: list[str] = []
     i = 0
     while i < len(text):
@@ -26,10 +26,14 @@ def _labels(text: str, start: int) -> list[str]:
         if char == " ":
             i += 1
         elif char == ".":
-            if text[i:i + 3] != ELLIPSIS:
-                raise RuntimeError(f"einsum(): found '.' at index {start + i} that is not part of any ellipsis")
             if ELLIPSIS in labels:
-                raise RuntimeError(f"einsum(): found '.' at index {start + i} for which an ellipsis was already found")
+                raise RuntimeError("einsum(): found '.' for " + (
+                    "output but an ellipsis (...) was already found" if operand is None else
+                    f"operand {operand} for which an ellipsis was already found"))
+            if text[i:i + 3] != ELLIPSIS:
+                raise RuntimeError("einsum(): found '.' for " + (
+                    "output that is not part of any ellipsis (...)" if operand is None else
+                    f"operand {operand} that is not part of any ellipsis"))
             labels.append(ELLIPSIS)
             i += 3
         elif char.isascii() and char.isalpha():
@@ -53,7 +57,7 @@ def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[list[list[str]], list
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     inputs, start, hidden = [], 0, 0
     for number, (piece, ndim) in enumerate(zip(pieces, ndims, strict=True)):
-        labels = _labels(piece, start)
+        labels = _labels(piece, start, number)
         start += len(piece) + 1
         named = len(labels) - (ELLIPSIS in labels)
         if ELLIPSIS in labels:
@@ -68,7 +72,7 @@ def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[list[list[str]], list
                 f"({ndim}) for operand {number} and no ellipsis was given")
         inputs.append(labels)
     if arrow:
-        output = _labels(right, len(left) + 2)
+        output = _labels(right, len(left) + 2, None)
         for label in output:
             if label != ELLIPSIS and output.count(label) > 1:
                 raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
@@ -280,6 +284,11 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other
         raise RuntimeError("both dimension lists should have same length")
     if self._a.dtype != other._a.dtype:
         raise RuntimeError("tensordot: both inputs should have same dtype")
+    for tensor, dims in ((self, dims_self), (other, dims_other)):
+        taken = [wrap_dim(d, tensor.ndim) for d in dims]
+        for place, d in enumerate(taken):
+            if d in taken[:place]:
+                raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     first = [wrap_dim(d, self.ndim) for d in dims_self]
     second = [wrap_dim(d, other.ndim) for d in dims_other]
     common = 1

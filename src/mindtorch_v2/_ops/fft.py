@@ -266,6 +266,8 @@ def _refuse_integers(name: str, dtype: DType | None) -> None:
 
 def _fftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
     _refuse_integers("fftfreq", dtype)
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     positive = aten.arange(0, (n + 1) // 2, dtype=dtype or DefaultDtype.value, device=device)
     negative = aten.arange(-(n // 2), 0, dtype=dtype or DefaultDtype.value, device=device)
     return aten.cat([positive, negative]) * (1.0 / (n * d) if n * d else math.inf if n else 1.0)

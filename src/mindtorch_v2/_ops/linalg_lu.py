@@ -168,6 +168,9 @@ declare(
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *,
               out: Any = None) -> Any:
     """P, L and U of a packed decomposition."""
+    if LU_data.ndim < 2:
+        raise RuntimeError("torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
+                           f"{list(LU_data._a.shape)} instead")
     if unpack_pivots and LU_pivots.dtype is not int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
                            "Note: this function is intended to be used with the output produced by "
@@ -175,8 +178,8 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
     if unpack_pivots and not LU_pivots.is_meta and LU_pivots._a.size:
         lowest, highest = (value.item() for value in aten.aminmax(LU_pivots))
         if lowest < 1 or highest > LU_data._a.shape[-2]:
-            raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. They were "
-                               f"{lowest} to {highest}, LU has {LU_data._a.shape[-2]} rows")
+            raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive, but they are "
+                               f"{lowest} to {highest}. Did you properly pass the result of lu_factor?")
     made = named("lu_unpack", ("P", "L", "U"))(
         aten.lu_unpack__default(LU_data, LU_pivots, unpack_data, unpack_pivots))
     return made if out is None else write_results("lu_unpack", out, made)

@@ -54,6 +54,9 @@ def _check_product(a: Tensor, tau: Tensor) -> None:
     if a.ndim - tau.ndim != 1:
         raise RuntimeError(f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
                            f"{tau.ndim} and input.ndim is equal to {a.ndim}")
+    if tau._a.shape[:-1] != a._a.shape[:-2]:
+        raise RuntimeError(f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+                           f"{list(tau._a.shape[:-1])}")
     if a.dtype is not tau.dtype:
         raise RuntimeError(f"{name}: tau dtype {pretty(tau.dtype)} does not match input dtype {pretty(a.dtype)}")
     _refuse_dtype("orgqr_cpu", a)
@@ -63,8 +66,6 @@ def _check_ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool) -> None:
     if self.ndim < 2 or other.ndim < 2:
         raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
     side = -2 if left else -1
-    if other._a.shape[side] < tau._a.shape[-1]:
-        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if other._a.shape[side] != self._a.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
     for name, one, wanted in (("tau", tau, self.ndim - 1), ("other", other, self.ndim)):
@@ -78,6 +79,8 @@ def _check_ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool) -> None:
         if one.dtype is not self.dtype:
             raise RuntimeError(f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
                                f"{pretty(self.dtype)} and {name} has dtype {pretty(one.dtype)}")
+    if tau._a.shape[-1] > self._a.shape[-1]:
+        raise RuntimeError("torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]")
     if tau._a.shape[-1] != min(other._a.shape[side], self._a.shape[-1]):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     _refuse_dtype("ormqr_cpu", self)

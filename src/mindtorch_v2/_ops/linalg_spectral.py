@@ -15,7 +15,7 @@ from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, DType, as_dtype, int64, promote_types
-from .._shape import wrap_dim
+from .._shape import broadcast_shapes, wrap_dim
 from .._tensor import LEVELS, Tensor, wrap, wrap_known
 from .linalg import adjoint, check_matrix, unused
 from .return_types import named
@@ -225,7 +225,7 @@ def _lstsq_kernel(a: Any, b: Any, rcond: Any, driver: Any) -> Any:
     limit = rcond if rcond is not None else float(np.finfo(a.dtype).eps) * max(a.shape[-2:])
     right = b[..., None] if vector else b
     if a.shape[:-2] != right.shape[:-2]:
-        lead = np.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+        lead = broadcast_shapes(a.shape[:-2], right.shape[:-2])
         a, right = (np.broadcast_to(one, (*lead, *one.shape[-2:])) for one in (a, right))
     solution, *others = factorization.lstsq(a, right, limit, driver or "gelsy")
     return (solution[..., 0] if vector else solution, *others)
@@ -293,6 +293,9 @@ for _overload, _kind, _self in (("", "float", "self"), (".tol_tensor", "Tensor",
 def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None,
                        rtol: Any = None) -> Tensor:
     """The number of singular values above a tolerance."""
+    if tol is not None and (atol is not None or rtol is not None):
+        raise TypeError("linalg_matrix_rank() received an invalid combination of arguments: tol is the older form of "
+                        "atol and rtol")
     tensors = any(isinstance(t, Tensor) for t in (tol, atol, rtol))
     if tol is not None:
         return (aten.linalg_matrix_rank__tol_tensor if tensors else aten.linalg_matrix_rank__default)(A, tol, hermitian)
@@ -314,6 +317,8 @@ def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType |
         raise RuntimeError(f"linalg.matrix_norm: dtype should be floating point or complex, but got {pretty(kind)}")
     if self.dtype.is_complex and not kind.is_complex:
         raise RuntimeError(f"linalg.matrix_norm: dtype should be complex for complex inputs, but got {pretty(kind)}")
+    if kind.is_complex and not self.dtype.is_complex:
+        raise RuntimeError(f"linalg.matrix_norm: dtype should be real for real inputs, but got {pretty(kind)}")
     if promote_types(self.dtype, kind) is not kind:
         raise RuntimeError(f"linalg.matrix_norm: the dtype of the input ({pretty(self.dtype)}) should be convertible "
                            f"without narrowing to the specified dtype ({pretty(kind)})")

@@ -15,7 +15,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, DefaultDtype, DType
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, strided, wrap
 from .._warn import warn_once
 from .create import OPTIONS, with_flags
 
@@ -41,8 +41,10 @@ def _declare_window(name: str, shape: Callable[..., Any], defaults: dict[str, fl
     """The overloads of a window's op: told nothing but its length, told whether it is periodic, told more and more."""
 
     def compute(window_length: int, periodic: bool, *rest: Any) -> Tensor:
-        values, (dtype, _, device, _) = rest[:-4], rest[-4:]
+        values, (dtype, layout, device, _) = rest[:-4], rest[-4:]
         kind = dtype or DefaultDtype.value
+        if layout is not None and layout is not strided:
+            raise RuntimeError(f"{name}_window is not implemented for sparse types, got: {layout}")
         if kind.category != FLOAT:
             raise RuntimeError(f"{name}_window expects floating point dtypes, got: {kind}")
         if window_length < 2:
@@ -87,10 +89,10 @@ def _make_window(name: str, shape: Callable[..., Any], defaults: dict[str, float
                 break
             values.append(named.pop(key, value))
         if periodic is None and not values:
-            made = getattr(aten, overloads[0])(window_length, dtype=dtype, device=device)
+            made = getattr(aten, overloads[0])(window_length, dtype=dtype, layout=layout, device=device)
         else:
             made = getattr(aten, overloads[1 + len(values)])(window_length, periodic is not False, *values, dtype=dtype,
-                                                             device=device)
+                                                             layout=layout, device=device)
         return with_flags(made, requires_grad, pin_memory=pin_memory)
 
     window.__name__ = window.__qualname__ = f"{name}_window"
@@ -104,18 +106,17 @@ for _name, (_shape, _defaults) in WINDOWS.items():
 # -- short-time Fourier transform ------------------------------------------------------------------------------------
 
 
-def _checked_window(label: str, window: Any, n_fft: int, hop: int, length: int, like: Tensor) -> Tensor:
+NO_WINDOW = ("A window was not provided. A rectangular window will be applied,which is known to cause spectral "
+             "leakage. Other windows are recommended, such as torch.hann_window.")
+NO_WINDOW_BACK = ("A window was not provided. A rectangular window will be applied.Please provide the same window "
+                  "used by stft to make the inversion lossless.")
+
+
+def _wide_window(window: Any, n_fft: int, length: int, like: Tensor) -> Tensor:
     """A window of n_fft points, with zeros around a shorter one."""
-    if hop <= 0:
-        raise RuntimeError(f"{label} : expected hop_length > 0, but got hop_length={hop}")
-    if not 0 < length <= n_fft:
-        raise RuntimeError(f"{label} : expected 0 < win_length <= n_fft, but got win_length={length}")
     if window is None:
         kind = like.dtype.to_real()
         window = aten.ones((length,), dtype=kind, device=like.device)
-    elif window.ndim != 1 or window._a.shape[0] != length:
-        raise RuntimeError(f"{label} : expected a 1D window tensor of size equal to win_length={length}, but got "
-                           f"window with size {list(window._a.shape)}")
     if length < n_fft:
         left = (n_fft - length) // 2
         window = aten.constant_pad_nd(window, (left, n_fft - length - left))
@@ -124,7 +125,16 @@ def _checked_window(label: str, window: Any, n_fft: int, hop: int, length: int, 
 
 def _label(name: str, x: Tensor, **facts: Any) -> str:
     shown = ", ".join(f"{key}={value}" for key, value in facts.items())
-    return f"{name}({x.type()}{list(x._a.shape)}, {shown})"
+    kind = x.type() if name == "stft" else f"CPU{x.type().removeprefix('torch.').removesuffix('Tensor')}Type"
+    return f"{name}({kind}{list(x._a.shape)}, {shown})"
+
+
+def _shown(window: Any) -> str:
+    return "None" if window is None else f"{window.type()}{{{list(window._a.shape)}}}"
+
+
+def _flag(value: bool | None) -> str:
+    return "None" if value is None else str(int(value))
 
 
 @choose("stft", where="fm")
@@ -144,10 +154,9 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         warn_once("stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex "
                   "tensors for all inputs; use torch.view_as_real on the result.")
     if window is None:
-        warn_once("A window was not provided. A rectangular window will be applied, which is known to cause spectral "
-                  "leakage. Other windows such as torch.hann_window are recommended.")
+        warn_once(NO_WINDOW)
     if center and align_to_window is not None:
-        raise RuntimeError("stft only supports align_to_window for center = False.")
+        raise RuntimeError("stft align_to_window should only be set when center = false")
     if center:
         pad = n_fft // 2
         lead = 3 - x.ndim
@@ -163,7 +172,9 @@ def _stft(x: Tensor, n_fft: int, hop_length: int | None, win_length: int | None,
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     complex_input = x.dtype.is_complex or (window is not None and window.dtype.is_complex)
-    label = _label("stft", x, n_fft=n_fft, hop_length=hop, win_length=length)
+    label = _label("stft", x, n_fft=n_fft, hop_length=hop, win_length=length, window=_shown(window),
+                   normalized=int(normalized), onesided=_flag(onesided), return_complex=_flag(return_complex),
+                   align_to_window=_flag(align_to_window))
     if x.dtype.category < FLOAT:
         raise RuntimeError(f"{label} : expected a tensor of floating point or complex values")
     if x.ndim not in (1, 2):
@@ -175,8 +186,15 @@ def _stft(x: Tensor, n_fft: int, hop_length: int | None, win_length: int | None,
         x = aten.constant_pad_nd(x, (left, left))
     size = x._a.shape[1]
     if not 0 < n_fft <= size:
-        raise RuntimeError(f"{label} : expected 0 < n_fft <= {size}, but got n_fft={n_fft}")
-    taper = _checked_window(label, window, n_fft, hop, length, x)
+        raise RuntimeError(f"{label} : expected 0 < n_fft < {size}, but got n_fft={n_fft}")
+    if hop <= 0:
+        raise RuntimeError(f"{label} : expected hop_length > 0, but got hop_length={hop}")
+    if not 0 < length <= n_fft:
+        raise RuntimeError(f"{label} : expected 0 < win_length <= n_fft, but got win_length={length}")
+    if window is not None and (window.ndim != 1 or window._a.shape[0] != length):
+        raise RuntimeError(f"{label} : expected a 1D window tensor of size equal to win_length={length}, but got "
+                           f"window with size {list(window._a.shape)}")
+    taper = _wide_window(window, n_fft, length, x)
     if onesided is None:
         onesided = not complex_input
     if onesided and complex_input:
@@ -211,10 +229,14 @@ def _istft(input: Tensor, n_fft: int, hop_length: int | None, win_length: int | 
            center: bool, normalized: bool, onesided: bool | None, length: int | None, return_complex: bool) -> Tensor:
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
+    if window is None:
+        warn_once(NO_WINDOW_BACK)
     if not input.dtype.is_complex:
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
                            "return_complex=True.")
-    label = _label("istft", input, n_fft=n_fft, hop_length=hop, win_length=width)
+    label = _label("istft", input, n_fft=n_fft, hop_length=hop, win_length=width, window=_shown(window),
+                   center=int(center), normalized=int(normalized), onesided=_flag(onesided), length=length,
+                   return_complex=int(return_complex))
     if input.ndim not in (2, 3):
         raise RuntimeError(f"{label} : expected a tensor with 2 or 3 dimensions, but got {input.ndim}")
     if not input._a.size:
@@ -226,11 +248,20 @@ def _istft(input: Tensor, n_fft: int, hop_length: int | None, win_length: int | 
         onesided = bins != n_fft
     expected = n_fft // 2 + 1 if onesided else n_fft
     if bins != expected:
+        wanted = "n_fft / 2 + 1 when onesided=True" if onesided else "n_fft when onesided=False"
         raise RuntimeError(f"{label} : expected the frequency dimension (3rd to the last) of the input tensor to match "
-                           f"n_fft / 2 + 1 when onesided=True or n_fft when onesided=False, but got {bins}")
-    if onesided and (return_complex or (window is not None and window.dtype.is_complex)):
+                           f"{wanted}, but got {bins}")
+    if not 0 < hop <= width:
+        raise RuntimeError(f"{label} : expected 0 < hop_length <= win_length")
+    if not 0 < width <= n_fft:
+        raise RuntimeError(f"{label} : expected 0 < win_length <= n_fft")
+    if window is not None and (window.ndim != 1 or window._a.shape[0] != width):
+        raise RuntimeError(f"{label} : Invalid window shape. window has to be 1D and length of `win_length`")
+    if window is not None and window.dtype.is_complex and not return_complex:
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
+    if onesided and return_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
-    taper = _checked_window(label, window, n_fft, hop, width, x)
+    taper = _wide_window(window, n_fft, width, x)
     norm = "ortho" if normalized else None
     if return_complex:
         frames = aten.fft_ifft(x, None, -1, norm)

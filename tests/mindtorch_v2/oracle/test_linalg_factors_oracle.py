@@ -287,3 +287,50 @@ def test_hermitian_transforms(name, norm):
 
 def test_tests_are_not_vacuous():
     assert not np.allclose(ours.linalg.matrix_exp(ours.eye(2)).numpy(), np.eye(2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("hermitian", [True, False])
+def test_ldl(dtype, hermitian):
+    def solved(torch, a, b):
+        a = a + (a.mH if hermitian else a.mT)
+        return torch.linalg.ldl_solve(*torch.linalg.ldl_factor(a, hermitian=hermitian), b, hermitian=hermitian)
+
+    check(solved, data(2, 4, 4, dtype=dtype), data(2, 4, 3, dtype=dtype), tolerance=loose(dtype), grad=False)
+    check(lambda torch, a: torch.linalg.ldl_factor_ex(a), data(3, 5, 5, dtype=dtype), tolerance=loose(dtype),
+          grad=False)
+    check_error(lambda torch, a: torch.linalg.ldl_factor(a), data(3, 2, dtype=dtype))
+    check_error(lambda torch, a: torch.linalg.ldl_solve(a, torch.tensor([1, 2]), a), data(3, 3, dtype=dtype))
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+@pytest.mark.parametrize("library", [True, False])
+def test_reflections(left, transpose, library, monkeypatch):
+    if not library:
+        monkeypatch.setattr("mindtorch_v2._backends.cpu.lapack.has", lambda name, dtype: False)
+    for dtype in ("float64", "complex128"):
+        check(lambda torch, a, tau, b: torch.ormqr(a, tau, b, left, transpose), data(2, 4, 3, dtype=dtype),
+              data(2, 3, dtype=dtype), data(2, 4, 4, dtype=dtype))
+        check(lambda torch, a, tau: torch.linalg.householder_product(a, tau), data(2, 4, 3, dtype=dtype),
+              data(2, 2, dtype=dtype))
+
+
+@pytest.mark.parametrize("library", [True, False])
+@pytest.mark.parametrize("driver", ["gels", "gelsy", "gelsd", "gelss"])
+def test_least_squares_by_each_driver(driver, library, monkeypatch):
+    if not library:
+        monkeypatch.setattr("mindtorch_v2._backends.cpu.lapack.has", lambda name, dtype: False)
+    for dtype in DTYPES:
+        for shape in ((5, 3), (3, 5), (2, 4, 4), (2, 40, 30)):
+            check(lambda torch, a, b: torch.linalg.lstsq(a, b, driver=driver), data(*shape, dtype=dtype),
+                  data(*shape[:-1], 2, dtype=dtype), tolerance=loose(dtype), second=False)
+
+
+def test_determinant_of_a_singular_matrix():
+    import mindtorch_v2 as torch
+
+    for content in ([[1.0, 2.0], [2.0, 4.0]], [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]]):
+        for dtype in (torch.float64, torch.complex128):
+            a = torch.tensor(content, dtype=dtype, requires_grad=True)
+            assert torch.autograd.gradcheck(torch.linalg.det, a)

@@ -123,6 +123,9 @@ def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, left: bool, unit
 
 def lu_solve(lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, left: bool, adjoint_: bool) -> np.ndarray:
     """X with AX = B, or XA = B, or these with A's adjoint, for what `lu_factor` made of A."""
+    if pivots.size and pivots.max() > lu.shape[-2]:
+        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
+                           "pass the result of lu_factor?")
     if not left:
         # X A = B is A^H X^H = B^H.
         turned = np.swapaxes(lu_solve(lu, pivots, adjoint(b), True, not adjoint_), -1, -2)
@@ -213,7 +216,8 @@ def lstsq(a: np.ndarray, b: np.ndarray, rcond: float, driver: str) -> tuple[np.n
         whole, ranks, values, infos = lapack.least_squares(a, b, rcond, driver)
     else:
         whole, ranks, values = _by_singular_values(a, b, rcond)
-        infos = np.where(ranks < min(rows, count), ranks + 1, 0) if driver == "gels" else np.zeros_like(ranks)
+        poor = driver == "gels" and a.size and b.size
+        infos = np.where(ranks < min(rows, count), ranks + 1, 0) if poor else np.zeros_like(ranks)
     raise_first(infos, RANK_DEFICIENT if driver == "gels" else NOT_CONVERGED)
     solution = whole[..., :count, :]
     full = rows > count and driver != "gelsy" and (driver == "gels" or bool(np.all(ranks == count)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.out_rules import NAMES
 from ..._dispatch.promotion import pretty, scalar_array
 from ..._dtype import BOOL, FROM_NUMPY, HALF_TYPES
 from . import providers
@@ -177,11 +178,19 @@ def _factor(value: Any, a: Array) -> Array:
     return scalar_array(value, np.dtype(np.float32) if a.dtype in HALF else a.dtype)
 
 
-def combine(bias: Array, made: Array, beta: Any, alpha: Any, dtype: np.dtype) -> Array:
-    """`beta * bias + alpha * made`, in the memory of the fresh array `made`. With beta 0, bias is not read."""
+def combine(bias: Array, made: Array, beta: Any, alpha: Any, dtype: np.dtype, skips: bool = False) -> Array:
+    """`beta * bias + alpha * made`, in the memory of the fresh array `made`. With beta 0, bias is not even read.
+
+    With `skips` neither is a product with alpha 0: what BLAS does not compute has no NaN.
+    """
     _expandable(bias, made.shape)
+    if dtype.kind != "c" and (isinstance(alpha, complex) or isinstance(beta, complex)):
+        raise RuntimeError(f"value cannot be converted to type {NAMES.get(dtype.name, dtype.name)} without overflow")
     if alpha != 1:
-        made *= _factor(alpha, bias)
+        if skips and alpha == 0:
+            made[...] = 0
+        else:
+            made *= _factor(alpha, bias)
     if beta == 1:
         made += bias
     elif beta != 0:
@@ -206,7 +215,7 @@ def addmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
             made = a.dot(b)
             made += row
             return made
-        return combine(bias, mm(a, b), beta, alpha, bias.dtype)
+        return combine(bias, mm(a, b), beta, alpha, bias.dtype, True)
     if a.ndim != 2 or b.ndim != 2:
         which, found = ("mat1", a) if a.ndim != 2 else ("mat2", b)
         raise RuntimeError(f"{which} must be a matrix, got {found.ndim}-D tensor")
@@ -218,7 +227,7 @@ def addmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
         raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {name_of(a)} and {name_of(b)}")
     check_matrices(a, b)
     refuse_bool(a, "addmm_impl_cpu_")
-    return combine(bias, _wide(a).dot(_wide(b)), beta, alpha, bias.dtype)
+    return combine(bias, _wide(a).dot(_wide(b)), beta, alpha, bias.dtype, a.dtype not in HALF)
 
 
 def baddbmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
@@ -234,12 +243,19 @@ def baddbmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
 
 def addbmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
     """`beta * bias + alpha *` the sum over the batch of `a @ b`: one product over batch and inner dimension."""
+    if a.ndim == b.ndim == 3 and a.shape[0] != b.shape[0]:
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {a.shape[0]} and {b.shape[0]}")
+    if a.ndim == b.ndim == 3 and a.shape[2] != b.shape[1]:
+        raise RuntimeError(f"Incompatible matrix sizes for bmm ({size_text(a.shape[1:])} and {size_text(b.shape[1:])})")
+    if not bias.dtype == a.dtype == b.dtype:
+        other = b if bias.dtype != b.dtype else a
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {name_of(bias)} and {name_of(other)}")
     check_batches(a, b)
     refuse_bool(a, "addmm_impl_cpu_")
     batch, rows, inner = a.shape
     left = _wide(a).transpose(1, 0, 2).reshape(rows, batch * inner)
     made = left.dot(_wide(b).reshape(batch * inner, b.shape[2]))
-    return combine(bias, made, beta, alpha, bias.dtype)
+    return combine(bias, made, beta, alpha, bias.dtype, True)
 
 
 def check_matrix_vector(bias_size: int | None, a: Array, vector: Array) -> None:
@@ -266,7 +282,7 @@ def mv(a: Array, vector: Array) -> Array:
 def addmv(bias: Array, a: Array, vector: Array, beta: Any, alpha: Any) -> Array:
     """`beta * bias + alpha * (a @ vector)`."""
     check_matrix_vector(bias.shape[0] if bias.ndim else 1, a, vector)
-    return combine(bias, _wide(a).dot(_wide(vector)), beta, alpha, bias.dtype)
+    return combine(bias, _wide(a).dot(_wide(vector)), beta, alpha, bias.dtype, a.dtype not in HALF)
 
 
 def dot(a: Array, b: Array) -> Array:
