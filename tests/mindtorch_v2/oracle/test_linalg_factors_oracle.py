@@ -306,7 +306,7 @@ def test_ldl(dtype, hermitian):
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("transpose", [True, False])
 @pytest.mark.parametrize("library", [True, False])
-def test_reflections(left, transpose, library, monkeypatch):
+def test_products_of_reflections(left, transpose, library, monkeypatch):
     if not library:
         monkeypatch.setattr("mindtorch_v2._backends.cpu.lapack.has", lambda name, dtype: False)
     for dtype in ("float64", "complex128"):
