@@ -42,7 +42,7 @@ from .layouts import following
 from .namespace import COMPILER, LOCK, aten
 from .native import NATIVE
 from .observer import NAMES, event_id, first_use, open_stretch
-from .out_rules import APART, RESIZED_FIRST, check_out
+from .out_rules import APART, BY_ROWS, RESIZED_FIRST, check_out
 from .overload_names import overload_name
 from .overriding import Taken
 from .promotion import check_cast
@@ -133,7 +133,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
                           f"which does not match the required output shape {list(result._a.shape)}. Resize it to zero "
                           "elements first, t.resize_(0), to say that this is meant.", UserWarning, stacklevel=4)
         aten.resize_(out, result._a.shape)
-        if not result._a.flags.c_contiguous and dense(result._a):
+        if not result._a.flags.c_contiguous and op.name not in BY_ROWS and dense(result._a):
             out.as_strided_(result.shape, result.stride())  # memory of its own gets the layout of a new result
     for array in late:
         check_overlap(out._a, array)

@@ -21,6 +21,7 @@ _EXACT = """
     diagonal_copy dot expand_copy fft_ihfft float_power floor frac frexp gather gelu hardshrink heaviside histc
     histogram index_add index_copy index_reduce index_select inner inverse isin isneginf isposinf kthvalue
     linalg_cholesky linalg_cholesky_ex linalg_cross linalg_det linalg_eigh linalg_eigvalsh linalg_inv linalg_inv_ex
+    linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve
     linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matmul
     linalg_matrix_norm linalg_matrix_power linalg_multi_dot linalg_norm
     linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals
@@ -47,6 +48,9 @@ COMPOSITES = frozenset(_COMPOSITES.split())
 # Ops with kernels of their own that do not take `out=`.
 WITHOUT_OUT = frozenset({"_prelu_kernel", "binary_cross_entropy_with_logits", "celu", "clone", "dist", "isfinite",
                          "isinf", "isreal", "relu", "roll", "rot90"})
+# Ops whose results, written into an `out=` that is resized, lie there row by row, however they would lie without it.
+BY_ROWS = frozenset({"cholesky", "cholesky_solve", "linalg_tensorinv", *(
+    f"fft_{kind}fft{many}" for kind in ("", "i", "r", "ir", "h", "ih") for many in ("", "2", "n"))})
 # Ops that read elements after others were written: `out=` must not be one of the operands.
 APART = frozenset({"cat", "gather", "index_select", "kthvalue", "masked_select", "take"})
 # Those of them that first resize an `out=` of another shape, so that it may have shown elements twice.
@@ -69,6 +73,7 @@ WORDS = {
     **{op: f"{said}: {_FITS.format(noun=noun)}" for op, said, noun in (
         ("cholesky", "cholesky", "result"), ("cholesky_solve", "cholesky_solve", "result"),
         ("cholesky_inverse", "cholesky_inverse", "result"), ("linalg_pinv", "linalg.pinv", "result"),
+        ("linalg_matrix_rank", "torch.linalg.matrix_rank", "result"),
         ("linalg_cond", "linalg.cond", "result"), ("matrix_power", "matrix_power", "result"),
         ("linalg_matrix_power", "matrix_power", "result"), ("linalg_tensorinv", "tensorinv", "result"),
         ("linalg_tensorsolve", "tensorsolve", "result"), ("geqrf", "torch.geqrf", "a"),
