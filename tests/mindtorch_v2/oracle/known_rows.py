@@ -51,10 +51,6 @@ v4 | torch.autograd.functional.hessian(lambda t: (t ** 2).sum(), f)
 x | torch.func.grad(lambda t: (t ** 2).sum())(f)
 """,
     "factors": """
-torch.lu_solve(m, *torch.linalg.lu_factor(m))
-torch.linalg.lu_solve(*torch.linalg.lu_factor(m), m)
-torch.linalg.lstsq(x.t(), v4[:, None])
-torch.linalg.tensorinv(ti, 2)
 torch.linalg.tensorsolve(ts, v4)
 """,
     "foreach": """
