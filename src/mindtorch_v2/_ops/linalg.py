@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.cpu import linalg as kernels
+from .._backends.meta import regular
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -28,7 +29,7 @@ def adjoint(x: Any) -> Any:
 
 def unused(*grads: Any) -> bool:
     """Whether the vectors of a decomposition were not used: equal values, which share a gap of 0, do no harm then."""
-    return not any(grad.requires_grad or bool(aten.any(grad)) for grad in grads)
+    return not any(grad.requires_grad or grad.is_meta or bool(aten.any(grad)) for grad in grads)
 
 
 # The kernels that refuse 16-bit floats, by the name that the errors of a function begin with.
@@ -80,7 +81,7 @@ def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: b
 
 declare(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", cpu=kernels.inv_ex,
-    where="n", differentiable=(0,),
+    where="n", differentiable=(0,), meta=regular(kernels.inv_ex),
     grad={"A": lambda grad, result0: -aten.matmul(adjoint(result0), aten.matmul(grad, adjoint(result0)))},
 )
 
@@ -119,7 +120,7 @@ def _products_of_others(x: Any) -> Any:
 
 
 def _det_backward(grad: Tensor, A: Any, result: Any) -> Any:
-    if not bool(aten.any(result == 0)):
+    if result.is_meta or not bool(aten.any(result == 0)):
         return _as_matrices(grad * conj(result)) * adjoint(aten.linalg_inv(A))
     # A singular matrix has no inverse, but minors: they follow from its singular values.
     u, s, vh = aten._linalg_svd(A, False, True)
@@ -187,7 +188,7 @@ def _solve_backward(grad: Tensor, A: Any, result: Any, left: bool) -> Any:
 
 declare(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> Tensor", cpu=kernels.solve,
-    where="f", node="LinalgSolveExBackward0", grad={("A", "B"): _solve_backward},
+    where="f", node="LinalgSolveExBackward0", meta=regular(kernels.solve), grad={("A", "B"): _solve_backward},
 )
 
 
@@ -233,7 +234,8 @@ def _cholesky_backward(grad: Tensor, result0: Any, upper: bool) -> Any:
 
 declare(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
-    cpu=kernels.cholesky_ex, where="n", differentiable=(0,), grad={"self": _cholesky_backward},
+    cpu=kernels.cholesky_ex, meta=regular(kernels.cholesky_ex), where="n", differentiable=(0,),
+    grad={"self": _cholesky_backward},
 )
 
 
@@ -254,7 +256,7 @@ def _old_cholesky(a: Any, upper: bool) -> Any:
     return kernels.cholesky_ex(a, upper, True, "cholesky")[0]
 
 
-declare("cholesky(Tensor self, bool upper=False) -> Tensor", cpu=_old_cholesky,
+declare("cholesky(Tensor self, bool upper=False) -> Tensor", cpu=_old_cholesky, meta=regular(_old_cholesky),
         grad={"self": lambda grad, result, upper: _cholesky_backward(grad, result, upper)})
 
 

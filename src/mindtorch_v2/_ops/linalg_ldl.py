@@ -8,6 +8,7 @@ import numpy as np
 
 from .._backends.cpu import factorization, lapack
 from .._backends.cpu.linalg import raise_first
+from .._backends.meta import regular
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -66,7 +67,8 @@ def _solve(factors: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
 
 
 declare("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
-        "Tensor pivots, Tensor info)", cpu=_factor, where="n", differentiable=(0,), node="NotImplemented",
+        "Tensor pivots, Tensor info)", cpu=_factor, meta=regular(_factor), where="n", differentiable=(0,),
+        node="NotImplemented",
         grad={"self": _refused("linalg_ldl_factor_ex")})
 declare("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", cpu=_solve,
         where="n", node="NotImplemented", grad={("LD", "B"): _refused("linalg_ldl_solve")})

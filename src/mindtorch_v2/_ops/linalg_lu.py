@@ -9,6 +9,7 @@ import numpy as np
 from .._backends.base import on_device
 from .._backends.cpu import factorization as kernels
 from .._backends.cpu.columns import by_columns
+from .._backends.meta import regular
 from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -79,7 +80,8 @@ def _factor_backward(grads: Any, pivot: bool, result0: Any, result1: Any) -> Any
 
 declare(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, "
-    "Tensor info)", cpu=kernels.lu_factor, where="n", differentiable=(0,), node="LinalgLuFactorExBackward0",
+    "Tensor info)", cpu=kernels.lu_factor, meta=regular(kernels.lu_factor), where="n",
+    differentiable=(0,), node="LinalgLuFactorExBackward0",
     grad={"A": _factor_backward},
 )
 choose("linalg_lu_factor_ex", where="n")(
@@ -382,4 +384,5 @@ def _cholesky_inverse_kernel(a: Any, upper: bool) -> Any:
 
 
 declare("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cpu=_cholesky_inverse_kernel,
+        meta=regular(_cholesky_inverse_kernel),
         grad={"self": _cholesky_inverse_backward})

@@ -101,3 +101,16 @@ def test_transforms(name, dtype):
         for turned in (x, x.transpose(2, 0, 1)):
             for got, want in both(lambda t, x, dim=dim: compute(t, x, dim), turned):
                 np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("call", [
+    "t.linalg.inv(a)", "t.linalg.solve(a, b)", "t.linalg.cholesky(a)", "t.linalg.lu_factor(a)[0]", "t.linalg.qr(a)[0]",
+    "t.linalg.eigh(a)[1]", "t.linalg.ldl_factor_ex(a)[0]", "t.linalg.solve_triangular(a, b, upper=True)",
+    "t.fft.fft(a, dim=1)", "t.cholesky_inverse(a)", "t.linalg.det(a)"])
+def test_on_the_meta_device(call):
+    found = []
+    for torch in (mindtorch_v2, pytorch):
+        a, b = (torch.empty(2, 4, n, device="meta") for n in (4, 3))
+        made = eval(call, {"t": torch, "a": a, "b": b})
+        found.append((tuple(made.shape), made.stride(), str(made.device)))
+    assert found[0] == found[1]
