@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sized
 from enum import IntEnum
 from typing import Any
 
-from ...sampler import SequentialSampler, draw_seed
+from ...sampler import SequentialSampler
 from ..datapipe import DataChunk, IterDataPipe, functional_datapipe
+from ..shuffling import Shuffling
 from .transforming import check_callable
 
 
@@ -22,33 +22,15 @@ class SHARDING_PRIORITIES(IntEnum):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling):
     """The samples in random order, as far as a buffer reaches. The same seed gives PyTorch's order."""
 
     def __init__(self, datapipe: IterDataPipe, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
+        super().__init__()
         if buffer_size <= 0:
             raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
         self.buffer_size = buffer_size
-        self._enabled = True
-        self._seed: int | None = None
-        self._order = random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
-        """Change the order, or leave it."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
-        """The seed of the next iteration."""
-        self._seed = seed
-        return self
-
-    def reset(self) -> None:
-        """Each iteration takes the seed that was set, else a new one of the default generator."""
-        if self._enabled:
-            self._order.seed(draw_seed() if self._seed is None else self._seed)
-            self._seed = None
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:
