@@ -11,6 +11,8 @@ import mindtorch_v2
 import mindtorch_v2.utils.data.datapipes.iter.sharding
 import mindtorch_v2.utils.data.graph_settings
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*not supported by pickle:UserWarning")
+
 PROGRAMS = """
 list(W().shuffle())
 [list(shuffler) for shuffler in [W().shuffle(buffer_size=3)] for _ in range(2)]

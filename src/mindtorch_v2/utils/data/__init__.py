@@ -51,12 +51,14 @@ __all__ = [
 ]
 
 # Loaded when first asked for: few programs chain pipes.
-_FROM_DATAPIPES = ("DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe")
+_FROM_DATAPIPES = ("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "argument_validation",
+                   "functional_datapipe", "guaranteed_datapipes_determinism", "non_deterministic",
+                   "runtime_validation", "runtime_validation_disabled")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "datapipes":
-        return importlib.import_module(f"{__name__}.datapipes")
+    if name in ("datapipes", "graph", "graph_settings"):
+        return importlib.import_module(f"{__name__}.{name}")
     if name in _FROM_DATAPIPES:
         return getattr(importlib.import_module(f"{__name__}.datapipes"), name)
     raise AttributeError(f"module 'torch.utils.data' has no attribute '{name}'")

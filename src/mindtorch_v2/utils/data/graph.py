@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .datapipes.datapipe import IterDataPipe, MapDataPipe
 
 __all__ = ["traverse", "traverse_dps"]
+
+DataPipe = IterDataPipe | MapDataPipe
+DataPipeGraph = dict[int, tuple[Any, Any]]
 
 _CONTAINERS = (list, tuple, set, frozenset)
 
@@ -56,5 +60,9 @@ def traverse_dps(datapipe: Any) -> dict[int, tuple[Any, Any]]:
 
 
 def traverse(datapipe: Any, only_datapipe: bool | None = None) -> dict[int, tuple[Any, Any]]:
-    """The same; `only_datapipe` made no difference for long."""
+    """The same, under its old name. `only_datapipe` makes no difference here: pipes alone are looked for."""
+    said = "" if only_datapipe is not None else (
+        " And, the behavior will be changed to the equivalent of `only_datapipe=True`.")
+    warnings.warn("`traverse` function is deprecated and will be removed after 1.13. Please use `traverse_dps` instead."
+                  + said, FutureWarning, stacklevel=2)
     return traverse_dps(datapipe)

@@ -30,10 +30,9 @@ def apply_to_columns(fn: Callable[..., Any], sample: Any, input_col: Any, output
     target = output_col[0] if isinstance(output_col, (list, tuple)) else output_col
     changed = list(sample) if isinstance(sample, tuple) else sample.copy()
     if output_col is None:
-        target = input_col[0] if several else input_col
+        changed[input_col[0] if several else input_col] = result
         for column in sorted(input_col[1:], reverse=True) if several else ():
             del changed[column]
-        changed[target] = result
     elif target == -1 and not isinstance(changed, dict):
         changed.append(result)
     else:

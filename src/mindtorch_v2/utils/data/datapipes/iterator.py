@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from enum import Enum
 from types import FunctionType
 from typing import Any
 
@@ -11,6 +12,14 @@ from ....profiler.record_function import record_function
 from ....profiler.recorder import Recorder
 
 _SUFFIXES = ("IterDataPipe", "MapDataPipe")
+
+
+class _SnapshotState(Enum):
+    """Where a pipe is: not begun, set to go on at a later place, or at work."""
+
+    NotStarted = 0
+    Restored = 1
+    Iterating = 2
 
 
 class PipeIterator:
@@ -23,9 +32,12 @@ class PipeIterator:
 
     def take_over(self) -> None:
         """Be the pipe's iterator from now on."""
-        self.pipe._iterators_made += 1
-        self.number = self.pipe._iterators_made
-        self.pipe.reset()
+        pipe = self.pipe
+        pipe._iterators_made += 1
+        self.number = pipe._iterators_made
+        pipe._number_of_samples_yielded = 0
+        pipe._snapshot_state = _SnapshotState.Iterating
+        pipe.reset()
 
     def __iter__(self) -> PipeIterator:
         return self
@@ -37,13 +49,32 @@ class PipeIterator:
             raise RuntimeError("This iterator has been invalidated because another iterator has been created from the "
                                f"same IterDataPipe: {described(self.pipe, short=False)}\nA stream has one place at "
                                "which it is; `.fork()` makes several streams of it.")
-        if Recorder.running is None:
-            return next(self.inner)
-        with record_function(described(self.pipe)):
-            return next(self.inner)
+        try:
+            if Recorder.running is None:
+                sample = next(self.inner)
+            else:
+                with record_function(described(self.pipe)):
+                    sample = next(self.inner)
+        except StopIteration:
+            raise
+        except Exception as error:
+            if self.pipe.says_where:
+                _say_where(error, self.pipe)
+            raise
+        if self.inner is not self.pipe:  # which counts what it gives itself
+            self.pipe._number_of_samples_yielded += 1
+        return sample
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
+
+
+def _say_where(error: Exception, pipe: Any) -> None:
+    """Add the pipe to an error's text, unless a pipe before it is there."""
+    said = error.args[0] if error.args else None
+    if isinstance(said, str) and "thrown by __iter__ of" not in said:
+        where = f"\nThis exception is thrown by __iter__ of {described(pipe, short=False)}"
+        error.args = (said + where, *error.args[1:])
 
 
 def described(pipe: Any, short: bool = True) -> str:
@@ -66,4 +97,6 @@ def _text(value: Any, short: bool) -> str:
         return _name(value, short)
     if isinstance(value, tuple):
         return f"({', '.join(_text(item, short) for item in value)})"
-    return value.__name__ if isinstance(value, FunctionType) else str(value)
+    if isinstance(value, FunctionType):
+        return value.__name__
+    return str(value) if short else repr(value)

@@ -8,9 +8,9 @@ from enum import IntEnum
 from typing import Any
 
 from ...sampler import SequentialSampler
+from ..checks import check_callable
 from ..datapipe import DataChunk, IterDataPipe, functional_datapipe
 from ..shuffling import Shuffling
-from .transforming import check_callable
 
 
 class SHARDING_PRIORITIES(IntEnum):

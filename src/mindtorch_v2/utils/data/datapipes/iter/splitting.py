@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import copy as copying
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..checks import check_callable
 from ..datapipe import IterDataPipe, functional_datapipe
 from ..iterator import described
-from .transforming import check_callable
 
 _END = object()
 
 
-class _Shared:
-    """What the streams that were made from one have in common."""
+class _Shared(IterDataPipe):
+    """What the streams that were made from one have in common. A pipe only for those who look at what reads what."""
 
-    public_name = ""
+    overflow = ""
+    __iter__ = None  # type: ignore[assignment]
 
     def __init__(self, datapipe: IterDataPipe, num_instances: int, buffer_size: int) -> None:
         self.datapipe, self.num_instances, self.buffer_size = datapipe, num_instances, buffer_size
         self.pass_number = 0
+        self._forget()
+
+    def _forget(self) -> None:
         self.source: Iterator[Any] | None = None
         self.waiting: list[deque[Any]] = []
         self.ended = False
         self.begun: set[int] = set()
         self.finished: set[int] = set()
+
+    def _state(self) -> Any:
+        return {name: value for name, value in self.__dict__.items()
+                if name not in ("source", "waiting", "ended", "begun", "finished")}
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
+        self._forget()
 
     def begin(self, instance: int) -> int:
         """A stream's iteration begins; one that has begun before makes all begin anew. Returns the pass's number."""
@@ -56,15 +69,18 @@ class _Shared:
                 self.finished.add(instance)
                 return
             for target in self.targets(sample):
-                self.waiting[target].append(sample)
+                self.waiting[target].append(self.copied(sample))
             if self.buffer_size >= 0 and self.ahead(instance) > self.buffer_size:
-                raise BufferError(f"{self.public_name} buffer overflow, buffer size {self.buffer_size} is "
-                                  "insufficient.")
+                raise BufferError(f"{self.overflow} {self.buffer_size} is insufficient.")
 
     def _next(self) -> Any:
         """The next sample of the source, which is not asked again after its end."""
         sample = _END if self.ended or self.source is None else next(self.source, _END)
         self.ended = sample is _END
+        return sample
+
+    def copied(self, sample: Any) -> Any:
+        """What a stream gets of a sample."""
         return sample
 
     def targets(self, sample: Any) -> Iterator[int]:
@@ -79,6 +95,8 @@ class _Shared:
 class _ChildDataPipe(IterDataPipe):
     """One of the streams."""
 
+    says_where = False
+
     def __init__(self, main_datapipe: _Shared, instance_id: int) -> None:
         self.main_datapipe, self.instance_id = main_datapipe, instance_id
 
@@ -86,11 +104,26 @@ class _ChildDataPipe(IterDataPipe):
         return self.main_datapipe.samples(self.instance_id, self.main_datapipe.begin(self.instance_id))
 
     def __len__(self) -> int:
-        return len(self.main_datapipe.datapipe)  # type: ignore[arg-type]
+        return len(self.main_datapipe)
+
+
+_COPIES: dict[str | None, Callable[[Any], Any]] = {
+    None: lambda sample: sample, "shallow": copying.copy, "deep": copying.deepcopy}
 
 
 class _ForkerIterDataPipe(_Shared):
-    public_name = "ForkerIterDataPipe"
+    overflow = "ForkerIterDataPipe buffer overflow,buffer size"
+
+    def __init__(self, datapipe: IterDataPipe, num_instances: int, buffer_size: int, copy: str | None) -> None:
+        super().__init__(datapipe, num_instances, buffer_size)
+        self.copy = copy
+
+    def copied(self, sample: Any) -> Any:
+        """The sample, or a copy of it."""
+        return _COPIES[self.copy](sample)
+
+    def __len__(self) -> int:
+        return len(self.datapipe)  # type: ignore[arg-type]
 
     def targets(self, sample: Any) -> Iterator[int]:
         """All of them."""
@@ -102,7 +135,7 @@ class _ForkerIterDataPipe(_Shared):
 
 
 class _DemultiplexerIterDataPipe(_Shared):
-    public_name = "DemultiplexerIterDataPipe"
+    overflow = "DemultiplexerIterDataPipe buffer overflow, buffer size"
 
     def __init__(self, datapipe: IterDataPipe, num_instances: int, classifier_fn: Callable[[Any], int | None],
                  drop_none: bool, buffer_size: int) -> None:
@@ -124,26 +157,27 @@ class _DemultiplexerIterDataPipe(_Shared):
         return sum(len(queue) for number, queue in enumerate(self.waiting) if number != instance)
 
 
-def _check(num_instances: int, buffer_size: int) -> None:
+def _check(name: str, num_instances: int, buffer_size: int) -> None:
     if num_instances < 1:
         raise ValueError(f"Expected `num_instances` larger than 0, but {num_instances} is found")
     if buffer_size < 0:
-        warnings.warn("Unlimited buffer size is set, please be aware of OOM risks", UserWarning, stacklevel=3)
+        warnings.warn(f"Unlimited buffer size is set for `{name}`, please be aware of OOM at random places",
+                      UserWarning, stacklevel=3)
 
 
 @functional_datapipe("fork")
 class ForkerIterDataPipe(IterDataPipe):
-    """A list of streams that have the same samples; `copy` is not supported."""
+    """A list of streams that have the same samples, or copies of them: `copy` is None, "shallow" or "deep"."""
 
     def __new__(cls, datapipe: IterDataPipe, num_instances: int,  # type: ignore[misc]
                 buffer_size: int = 1000, copy: str | None = None) -> Any:
         """The streams."""
-        if copy is not None:
-            raise NotImplementedError("fork: copies of samples are not made; the streams share them")
-        _check(num_instances, buffer_size)
+        if copy not in _COPIES:
+            raise ValueError(f"Unknown copy method `{copy}` requested, choose one of None, `shallow` or `deep`.")
+        _check("fork", num_instances, buffer_size)
         if num_instances == 1:
             return datapipe
-        shared = _ForkerIterDataPipe(datapipe, num_instances, buffer_size)
+        shared = _ForkerIterDataPipe(datapipe, num_instances, buffer_size, copy)
         return [_ChildDataPipe(shared, number) for number in range(num_instances)]
 
 
@@ -155,6 +189,6 @@ class DemultiplexerIterDataPipe(IterDataPipe):
                 classifier_fn: Callable[[Any], int | None], drop_none: bool = False, buffer_size: int = 1000) -> Any:
         """The streams."""
         check_callable(classifier_fn)
-        _check(num_instances, buffer_size)
+        _check("demux", num_instances, buffer_size)
         shared = _DemultiplexerIterDataPipe(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
         return [_ChildDataPipe(shared, number) for number in range(num_instances)]

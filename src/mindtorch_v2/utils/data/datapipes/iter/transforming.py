@@ -7,14 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
 from ..._utils.collate import default_collate
+from ..checks import check_callable, validate_input_col
 from ..columns import apply_to_columns, check_columns, columns_of
 from ..datapipe import DataChunk, IterDataPipe, functional_datapipe
-
-
-def check_callable(function: Any) -> None:
-    """Refuse what cannot be called."""
-    if not callable(function):
-        raise TypeError(f"A callable function is expected, but {type(function)} is provided.")
 
 
 class IterableWrapperIterDataPipe(IterDataPipe):
@@ -47,6 +42,7 @@ class MapperIterDataPipe(IterDataPipe):
                  output_col: Any = None) -> None:
         check_callable(fn)
         check_columns(input_col, output_col)
+        validate_input_col(fn, input_col)
         self.datapipe, self.fn = datapipe, fn
         self.input_col, self.output_col = input_col, output_col
 
@@ -76,6 +72,7 @@ class FilterIterDataPipe(IterDataPipe):
 
     def __init__(self, datapipe: IterDataPipe, filter_fn: Callable[..., bool], input_col: Any = None) -> None:
         check_callable(filter_fn)
+        validate_input_col(filter_fn, input_col)
         self.datapipe, self.filter_fn, self.input_col = datapipe, filter_fn, input_col
 
     def __iter__(self) -> Iterator[Any]:

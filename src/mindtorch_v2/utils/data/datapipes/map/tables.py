@@ -6,7 +6,13 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from ..checks import check_callable
 from ..datapipe import DataChunk, MapDataPipe, functional_datapipe
+
+
+def _check_tables(datapipes: tuple[Any, ...]) -> None:
+    if not all(isinstance(one, MapDataPipe) for one in datapipes):
+        raise TypeError("Expected all inputs to be `MapDataPipe`")
 
 
 class SequenceWrapperMapDataPipe(MapDataPipe):
@@ -27,6 +33,7 @@ class MapperMapDataPipe(MapDataPipe):
     """`fn` of each sample."""
 
     def __init__(self, datapipe: MapDataPipe, fn: Callable[[Any], Any]) -> None:
+        check_callable(fn)
         self.datapipe, self.fn = datapipe, fn
 
     def __getitem__(self, index: Any) -> Any:
@@ -43,6 +50,7 @@ class ConcaterMapDataPipe(MapDataPipe):
     def __init__(self, *datapipes: MapDataPipe) -> None:
         if not datapipes:
             raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_tables(datapipes)
         self.datapipes = datapipes
 
     def __getitem__(self, index: int) -> Any:
@@ -62,6 +70,9 @@ class ZipperMapDataPipe(MapDataPipe):
     """Tuples with the samples of all pipes under a key."""
 
     def __init__(self, *datapipes: MapDataPipe) -> None:
+        if not datapipes:
+            raise ValueError("Expected at least one DataPipe, but got nothing")
+        _check_tables(datapipes)
         self.datapipes = datapipes
 
     def __getitem__(self, index: Any) -> tuple[Any, ...]:
