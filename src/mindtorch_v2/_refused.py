@@ -61,7 +61,7 @@ CLASSES: dict[str, str] = {
     SYMBOLIC: "SymBool SymFloat SymInt",
     INTERNAL: """AggregationType BenchmarkConfig BenchmarkExecutionStats BufferDict DeepCopyMemoTable
         DeserializationStorageContext ExcludeDispatchKeyGuard Future LockingLogger LoggerBase
-        ModuleDict NoopLogger ParameterDict PyTorchFileReader PyTorchFileWriter SerializationStorageContext""",
+        ModuleDict NoopLogger ParameterDict SerializationStorageContext""",
     QUANTIZED: "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage",
 }
 METHODS: dict[str, str] = {

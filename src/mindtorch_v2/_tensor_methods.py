@@ -29,6 +29,7 @@ from ._storage import Storage
 from ._tensor import LEVELS, Tensor, strided, wrap, wrap_as, wrap_known
 from ._tensor_facts import attach as attach_facts
 from ._tensor_facts import copied, set_
+from ._tensor_state import is_wrapper, rebuild_wrapper_with_state, state_of, wrapper_facts
 from ._tensor_str import _append_suffixes as append_suffixes
 from ._tensor_str import format_tensor
 from ._warn import warn_once
@@ -368,6 +369,8 @@ def reduce_alone(self: Tensor) -> Any:
         from ._sparse_parts import reduce_sparse
 
         return reduce_sparse(self)
+    if is_wrapper(self):
+        return (rebuild_wrapper_with_state, (wrapper_facts(self), state_of(self)))
     order = None
     if self.is_meta:
         contents: Any = (self._a.shape, self.stride(), self.dtype)

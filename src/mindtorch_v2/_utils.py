@@ -11,7 +11,8 @@ from typing import Any
 
 from ._device import DeviceLike, as_device, device
 from ._dispatch.namespace import aten
-from ._tensor import Tensor
+from ._tensor import Tensor, sparse_coo
+from ._tensor_state import give_state, rebuild_wrapper, state_of
 from .utils.data._utils.error import ExceptionWrapper
 from .utils.data._utils.error import ReadableKeyError as KeyErrorMessage
 
@@ -116,6 +117,51 @@ def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Sequence[int], s
     for hook in (backward_hooks or {}).values():
         made.register_hook(hook)
     return made
+
+
+def _rebuild_tensor_v3(storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int],
+                       requires_grad: bool, backward_hooks: Any, dtype: Any, metadata: Any = None) -> Tensor:
+    """A tensor of a dtype on a storage of bytes."""
+    made = aten.empty((0,), dtype=dtype, device=storage.device)
+    made.set_(storage, storage_offset, size, stride)
+    made.requires_grad = requires_grad
+    return made
+
+
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Sequence[int], stride: Sequence[int],
+                                    requires_grad: bool) -> Tensor:
+    """A tensor without data."""
+    made = aten.empty_strided(size, stride, dtype=dtype, device="meta")
+    made.requires_grad = requires_grad
+    return made
+
+
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    """A tensor in coordinate or compressed form."""
+    if layout is sparse_coo:
+        indices, values, size, *coalesced = data
+        return aten.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None)
+    compressed, plain, values, size = data
+    return aten.sparse_compressed_tensor(compressed, plain, values, size, layout=layout)
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
+    """A parameter around a tensor."""
+    made = _parameter(data, requires_grad)
+    made._backward_hooks = backward_hooks
+    return made
+
+
+def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Any:
+    """A parameter with the attributes that it had."""
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _parameter(data: Tensor, requires_grad: bool) -> Any:
+    return importlib.import_module(f"{__package__}.nn.parameter").Parameter(data, requires_grad)
+
+
+_rebuild_wrapper_subclass, _get_obj_state, _set_obj_state = rebuild_wrapper, state_of, give_state
 
 
 def _import_dotted_name(name: str) -> Any:

@@ -9,11 +9,13 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable
+from mmap import MAP_PRIVATE, MAP_SHARED
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ._backends.base import device_named
+from ._backends.base import DEVICES, LOADERS, device_named
 from ._backends.flipped import flipped
 from ._device import CPU, device
 from ._dispatch.namespace import aten
@@ -35,12 +37,15 @@ from ._shape import Size
 from ._sparse_parts import sparse_parts
 from ._storage import Shared, Storage
 from ._tensor import Layout, Tensor, strided, wrap
+from ._tensor_state import give_state, is_wrapper, rebuild_wrapper, state_of, wrapper_facts
 from ._typed_storage import TypedStorage
+from .nn.modules.module import Module
 from .nn.parameter import Parameter, UninitializedTensorMixin
 from .utils.hooks import warn_if_has_hooks
 from .utils.serialization import config
 
 _SAFE: dict[tuple[str, str], Any] = {}
+_ADDED: list[Any] = []  # as the program named them
 
 DEFAULT_PROTOCOL = 2
 MAP_LOCATION: TypeAlias = Callable[[Storage, str], Storage] | device | str | dict[str, str] | None
@@ -58,10 +63,11 @@ class _Describer:
         if isinstance(obj, TypedStorage):
             raw = obj.untyped()
             return self.storage(raw, obj.dtype.name, raw.bytes().view(obj.dtype.np))
-        if not isinstance(obj, Tensor) or isinstance(obj, UninitializedTensorMixin) or obj.layout is not strided:
+        if not isinstance(obj, Tensor) or isinstance(obj, UninitializedTensorMixin) or obj.layout is not strided or (
+                is_wrapper(obj)):
             return None
         record = self.tensor(obj)
-        record.state = dict(obj.__dict__) or None
+        record.state = state_of(obj) or None
         record.subclass = None if type(obj) in (Tensor, Parameter) or record.is_parameter else type(obj)
         return record
 
@@ -71,7 +77,9 @@ class _Describer:
         if key not in self.storages:
             if _SKIPPING:
                 data = np.zeros_like(data)
-            self.storages[key] = (StorageRecord(str(len(self.storages)), name, str(storage.device), data), storage)
+            self.storages[key] = (StorageRecord(str(len(self.storages)), name, location_tag(storage), data), storage)
+        if self.storages[key][0].dtype_name != name:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         return self.storages[key][0]
 
     def tensor(self, obj: Tensor) -> TensorRecord:
@@ -84,10 +92,8 @@ class _Describer:
                                 isinstance(obj, Parameter))
         storage = tensor.untyped_storage()
         known = self.storages.get(id(storage.owner))
-        record = known[0] if known is not None else self.storage(storage, tensor.dtype.name,
-                                                                 storage.bytes().view(tensor._a.dtype))
-        if record.dtype_name != tensor.dtype.name:
-            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        data = storage.bytes().view(tensor._a.dtype) if known is None else known[0].data
+        record = self.storage(storage, tensor.dtype.name, data)
         return TensorRecord(record, tensor.storage_offset(), tuple(tensor._a.shape), tuple(tensor.stride()),
                             bool(obj.requires_grad), isinstance(obj, Parameter), is_conj=tensor.is_conj(),
                             is_neg=tensor.is_neg())
@@ -104,9 +110,37 @@ def _reduce(obj: object) -> Any:
         return (torch_global("torch.serialization", "_get_layout"), (str(obj),))
     if isinstance(obj, Tensor) and obj.layout is not strided:
         return (torch_global("torch._utils", "_rebuild_sparse_tensor"), (obj.layout, sparse_parts(obj)))
-    if isinstance(obj, type) and obj.__module__.startswith("mindtorch_v2"):
-        return torch_global("torch" + obj.__module__[len("mindtorch_v2"):], obj.__qualname__)
+    if isinstance(obj, Tensor) and is_wrapper(obj):
+        kind, *facts = wrapper_facts(obj)
+        return (torch_global("torch._tensor", "_rebuild_from_type_v2"),
+                (torch_global("torch._utils", "_rebuild_wrapper_subclass"), kind, (kind, *facts), state_of(obj)))
+    if isinstance(obj, (type, FunctionType)):
+        home = _home(obj)
+        return None if home is None else torch_global(home, obj.__qualname__)
     return None
+
+
+# PyTorch has one module where we have several files.
+_ONE_MODULE = ("torch.nn.functional", "torch.optim.lr_scheduler", "torch.utils._pytree")
+
+
+def _home(obj: Any) -> str | None:
+    """The module of PyTorch's that has one of our classes or functions under its name, None if it is not ours."""
+    own, name = __name__.partition(".")[0], obj.__qualname__
+    package, *rest = str(obj.__module__).split(".")
+    if package not in (own, "torch"):
+        return None
+    full = ".".join(["torch", *rest])
+    inner = next((one for one in _ONE_MODULE if full.startswith(one)), None)
+    if inner is None and not any(part.startswith("_") for part in rest):
+        return full
+    public = [part.lstrip("_") for part in rest]
+    for path in ([public[:depth] for depth in range(len(public), 0, -1)] if inner is None else []) + [
+            rest[:depth] for depth in range(len(rest))]:
+        module = sys.modules.get(".".join([own, *path]))
+        if "." not in name and getattr(module, name, None) is obj:
+            return ".".join(["torch", *path])
+    return full
 
 
 def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
@@ -118,7 +152,7 @@ def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     write_archive(f, obj, describe=_Describer(), extra_reduce=_reduce, pickle_protocol=pickle_protocol,
                   legacy=not _use_new_zipfile_serialization, alignment=config.save.storage_alignment,
-                  crc32=config.save.compute_crc32)
+                  crc32=config.save.compute_crc32, with_source=lambda kind: issubclass(kind, Module))
 
 
 def normalize_storage_type(storage_type: type) -> type:
@@ -143,6 +177,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     return read_archive(
         f, build=builder.tensor, build_dtype=dtype_from_name, build_device=device, build_size=Size,
         build_storage=builder.storage, build_sparse=builder.sparse, build_layout=_layout,
+        build_wrapper=builder.wrapper, tensor_class=Tensor, mmap_shared=config.load.mmap_flags == MAP_SHARED,
         mmap=config.load.mmap if mmap is None else bool(mmap), byteorder=_assumed_byteorder(),
         weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve, **pickle_load_args)
 
@@ -170,7 +205,7 @@ class _Builder:
         self.map_location = map_location
         self.storages: dict[int, Storage] = {}
         self.moved: dict[tuple[int, device], Any] = {}
-        self.targets: dict[int, device] = {}
+        self.targets: dict[int, device | None] = {}
 
     def tensor(self, record: TensorRecord) -> Tensor:
         """A tensor, or a parameter, with the attributes it had."""
@@ -195,6 +230,14 @@ class _Builder:
             _give_state(made, record.state)
         return made
 
+    def wrapper(self, facts: tuple[Any, ...], state: Any) -> Tensor:
+        """A tensor without memory of its own, of a class that the file may name."""
+        cls, kind, size, stride, offset, layout, where, requires_grad = facts
+        there = _place(None, self.map_location, str(where))
+        made = rebuild_wrapper(cls, kind, size, stride, offset, layout, where if there is None else there,
+                               requires_grad)
+        return give_state(made, state)  # type: ignore[no-any-return]
+
     def storage(self, record: StorageRecord) -> TypedStorage:
         """A storage that stands by itself; without an element type it is one of bytes."""
         kind = uint8 if record.dtype_name == UNTYPED else dtype_from_name(record.dtype_name)
@@ -203,6 +246,8 @@ class _Builder:
         if target is not None and target != CPU and device_named(target).has_data:
             moved = self._moved(record, target)
             shared = Storage(moved, moved.device)
+        elif target is not None and target.type == "meta":
+            return aten.empty(record.data.size, dtype=kind, device=target).storage()  # type: ignore[no-any-return]
         return TypedStorage(wrap_storage=shared, dtype=kind, _internal=True)
 
     def sparse(self, record: SparseRecord) -> Tensor:
@@ -236,24 +281,24 @@ class _Builder:
         return self.storages[id(record.data)]
 
     def _target(self, storage: Storage, saved: str) -> device | None:
-        if not callable(self.map_location) or isinstance(self.map_location, device):
-            return _location(self.map_location, saved)
         if id(storage) not in self.targets:  # a function is asked once for each
-            moved = self.map_location(storage, saved)
-            self.targets[id(storage)] = device(saved) if moved is None else moved.device
+            self.targets[id(storage)] = _place(storage, self.map_location, saved)
         return self.targets[id(storage)]
 
 
 def _give_state(tensor: Tensor, state: Any) -> None:
     """Python attributes; those in slots only if a subclass added the slot, since ours hold the tensor itself."""
-    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
-    if not isinstance(attributes or {}, dict) or not isinstance(slots or {}, dict):
-        raise pickle.UnpicklingError(f"the attributes of a tensor should be a dict, and are {type(state).__name__}")
-    vars(tensor).update(attributes or {})
-    for name, value in (slots or {}).items():
+    slots = state[1] if isinstance(state, tuple) and len(state) == 2 else None
+    for name in slots or () if type(slots) is dict else ():
         if hasattr(Tensor, name):
             raise pickle.UnpicklingError(f"the file wants to set {name!r} of a tensor")
-        setattr(tensor, name, value)
+    try:
+        give_state(tensor, state)
+    except RuntimeError as error:
+        if not str(error).startswith("Invalid serialized state"):
+            raise
+        raise pickle.UnpicklingError(f"the attributes of a tensor should be a dict, and are {type(state).__name__}"
+                                     ) from error
 
 
 def _layout(name: str) -> Any:
@@ -263,16 +308,38 @@ def _layout(name: str) -> Any:
     return found
 
 
-def _location(map_location: Any, saved: str) -> device | None:
+def _place(storage: Any, map_location: Any, saved: str) -> device | None:
+    """Where a storage goes that was saved from `saved`: what `map_location` says, else where it was."""
     if map_location is None:
-        return device(saved)
+        return _known_place(storage, saved)
     if isinstance(map_location, dict):
-        return device(map_location.get(saved, saved))
+        return _known_place(storage, str(map_location.get(saved, saved)))
     if isinstance(map_location, (str, device)):
-        if device(map_location).type == "cuda":
-            validate_cuda_device(str(map_location))
-        return device(map_location)
-    raise TypeError(f"map_location must be a device, a string or a dict, got {type(map_location).__name__}")
+        return _known_place(storage, str(map_location))
+    if not callable(map_location):
+        raise TypeError(f"map_location must be a device, a string, a dict or a function, got "
+                        f"{type(map_location).__name__}: it is not callable")
+    moved = map_location(storage, saved)
+    return _known_place(storage, saved) if moved is None else moved.device  # type: ignore[no-any-return]
+
+
+def _known_place(storage: Any, location: str) -> device | None:
+    """The device that a location names, or to which a registered package brings the storage."""
+    for _, _, deserializer in _package_registry:
+        found = deserializer(storage, location)
+        if found is not None:
+            return found.device  # type: ignore[no-any-return]
+    kind = location.partition(":")[0]
+    if kind == "cuda":
+        validate_cuda_device(location)
+    if kind in ("xpu", "hpu", "privateuseone"):
+        raise RuntimeError(f"Attempting to deserialize object on a {kind.upper()} device, and the {kind.upper()} "
+                           "device module is not registered. If you are running on a CPU-only machine, please use "
+                           "torch.load with map_location=torch.device('cpu') to map your storages to the CPU.")
+    if kind not in DEVICES and kind not in LOADERS:
+        raise RuntimeError("don't know how to restore data location of torch.storage.UntypedStorage (tagged with "
+                           f"{location})")
+    return device(location)
 
 
 def validate_cuda_device(location: str) -> int:
@@ -295,13 +362,16 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
         target, name = one if isinstance(one, tuple) else (one, f"{one.__module__}.{one.__qualname__}")
         module, _, last = name.rpartition(".")
         if module == "mindtorch_v2" or module.startswith("mindtorch_v2."):
-            module = "torch" + module[len("mindtorch_v2"):]  # as files name it
+            module = _home(target) or module if not isinstance(one, tuple) else "torch" + module[len("mindtorch_v2"):]
         _SAFE[module, last] = target
+        if one not in _ADDED:
+            _ADDED.append(one)
 
 
 def clear_safe_globals() -> None:
     """Forget what `add_safe_globals` added."""
     _SAFE.clear()
+    _ADDED.clear()
 
 
 class safe_globals:
@@ -309,20 +379,21 @@ class safe_globals:
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self.added = safe_globals
-        self.before: dict[Any, Any] = {}
+        self.before: tuple[dict[Any, Any], list[Any]] = ({}, [])
 
     def __enter__(self) -> None:
-        self.before = dict(_SAFE)
+        self.before = dict(_SAFE), list(_ADDED)
         add_safe_globals(self.added)
 
     def __exit__(self, *exc: object) -> None:
-        _SAFE.clear()
-        _SAFE.update(self.before)
+        clear_safe_globals()
+        _SAFE.update(self.before[0])
+        _ADDED.extend(self.before[1])
 
 
 def get_safe_globals() -> list[Any]:
     """What `add_safe_globals` added."""
-    return list(_SAFE.values())
+    return list(_ADDED)
 
 
 # -- settings --------------------------------------------------------------------------------------------------------
@@ -358,23 +429,25 @@ def _assumed_byteorder() -> str:
 
 
 def get_default_mmap_options() -> int:
-    """The flags that files are mapped with: private."""
+    """The flags that files are mapped with."""
     return config.load.mmap_flags
 
 
 class set_default_mmap_options:
-    """Only MAP_PRIVATE is supported: changing a loaded tensor never changes the file."""
+    """MAP_PRIVATE, or MAP_SHARED: then changing a loaded tensor changes the file. A context manager, if wanted."""
 
     def __init__(self, flags: int) -> None:
-        if flags != config.load.mmap_flags:
-            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE, the "
-                             f"only kind of mapping in this runtime, but got {flags}")
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
+            raise ValueError("Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                             f"mmap.MAP_SHARED, but got {flags}")
+        self.prev = config.load.mmap_flags
+        config.load.mmap_flags = flags
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        pass
+        config.load.mmap_flags = self.prev
 
 
 def get_crc32_options() -> bool:
@@ -398,7 +471,8 @@ def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[
         found = tuple(kind(part) for kind, part in zip((type(one) for one in req_version_tuple),
                                                        module.__version__.split(".")))
     except Exception as error:
-        message = f"'{module.__name__}' module version string is malformed '{module.__version__}'"
+        message = (f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be "
+                   f"compared with tuple {req_version_tuple}")
         if error_if_malformed:
             raise RuntimeError(message) from error
         warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
@@ -421,18 +495,18 @@ class skip_data:
 
 # -- places ----------------------------------------------------------------------------------------------------------
 
-_PACKAGES: list[tuple[int, Callable[[Any], Any], Callable[[Any, str], Any]]] = []
+_package_registry: list[tuple[int, Callable[[Any], Any], Callable[[Any, str], Any]]] = []
 
 
 def register_package(priority: int, tagger: Callable[[Any], Any], deserializer: Callable[[Any, str], Any]) -> None:
     """Let somebody else say where storages are from, and bring them back there."""
-    _PACKAGES.append((priority, tagger, deserializer))
-    _PACKAGES.sort(key=lambda one: one[0])
+    _package_registry.append((priority, tagger, deserializer))
+    _package_registry.sort(key=lambda one: one[0])
 
 
 def location_tag(storage: Any) -> str:
     """The name of the place of a storage, as files have it."""
-    for _, tagger, _ in _PACKAGES:
+    for _, tagger, _ in _package_registry:
         found = tagger(storage)
         if found:
             return found
@@ -441,15 +515,12 @@ def location_tag(storage: Any) -> str:
 
 def default_restore_location(storage: Any, location: str) -> Any:
     """A storage, brought to the place that a file names."""
-    for _, _, deserializer in _PACKAGES:
+    for _, _, deserializer in _package_registry:
         found = deserializer(storage, location)
         if found is not None:
             return found
-    if location != "cpu":
-        raise RuntimeError("don't know how to restore data location of "
-                           f"{type(storage).__module__.replace('mindtorch_v2._storage', 'torch.storage')}."
-                           f"{type(storage).__name__} (tagged with {location})")
-    return storage
+    place = _known_place(storage, location)
+    return storage if place in (None, CPU) else storage.to(device=place)
 
 
 def _is_zipfile(f: Any) -> bool:
@@ -474,9 +545,9 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
                          build_device=device, build_size=Size, allowed={**_SAFE, **allowed})
         except pickle.UnpicklingError as error:
             found = str(error).partition("Unsupported global: GLOBAL ")[2].partition(" ")[0]
-            if not found or found in missing:
+            if not found or found in missing or f"builtins.{found}" in missing:
                 return missing
-            missing.append(found)
+            missing.append(found if "." in found else f"builtins.{found}")
             continue
         return missing
 

@@ -183,7 +183,10 @@ def _set_math_sdp_allow_fp16_bf16_reduction(flag: bool) -> None:
 
 
 # Names whose modules a program without them need not load.
-_ELSEWHERE = {"_is_fwd_grad_enabled": ("_autograd.forward", "is_fwd_grad_enabled"),
+_ELSEWHERE = {
+    "PyTorchFileReader": ("_serialization._record_files", "PyTorchFileReader"),
+    "PyTorchFileWriter": ("_serialization._record_files", "PyTorchFileWriter"),
+    "_is_fwd_grad_enabled": ("_autograd.forward", "is_fwd_grad_enabled"),
               "_set_fwd_grad_enabled": ("_autograd.forward", "set_fwd_grad_enabled"),
               "_set_grad_enabled": ("_autograd.grad_mode", "set_grad"),
               "_is_multithreading_enabled": ("autograd", "is_multithreading_enabled"),

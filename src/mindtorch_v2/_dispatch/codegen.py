@@ -219,7 +219,10 @@ class Writer(GraphWriter):
         used = [a.python_name for a in self.schema.arguments] + given_out
         uses = f"    if USES is not None: USES({', '.join(used)})"
         names = [a.python_name for a in self.schema.arguments] + ["out"] * self.has_out
-        given = ", ".join(f"{name!r}: {name}" for name in names)
+        other = VARIADIC_OR.get(self.schema.name)  # given by its own name, if it is what was given
+        many = self.facts.variadic
+        words = {many: f"({other!r} if type({many}) is DTYPE else {many!r})"} if other else {}
+        given = ", ".join(f"{words.get(name, repr(name))}: {name}" for name in names)
         # A tap notes the arguments and calls this function again, which it then does not take. It may be a mode of the
         # program's, whose calls are recorded.
         heard = "(p_ is None or setprofile(p_)); " if NATIVE is None else ""

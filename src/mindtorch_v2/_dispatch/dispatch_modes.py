@@ -7,6 +7,7 @@ below autograd. If a gradient is needed, the op's node is recorded afterwards, a
 
 from __future__ import annotations
 
+import importlib
 import threading
 import weakref
 from collections.abc import Callable
@@ -163,6 +164,8 @@ class _Tap:
         if out is not None:
             kwargs["out"] = out
         THREAD.state.exposed += 1
+        if not OVERLOAD_OF:
+            importlib.import_module(f"{__name__.partition('.')[0]}.ops")  # nobody has asked for it before
         scalar = op.scalar_overload is not None and len(args) > 1 and not isinstance(args[1], Tensor)
         function, types = OVERLOAD_OF[0](op, inplace, scalar), tuple(type(one) for one in classes)
         refused: list[str] = []

@@ -18,7 +18,8 @@ from mindtorch_v2._serialization._pickle_writer import Describe, ExtraReduce, du
 from mindtorch_v2._serialization._rebuild import Builders, Rebuilder, SparseRecord
 from mindtorch_v2._serialization._records import StorageRecord, TensorRecord, numpy_dtype
 from mindtorch_v2._serialization._safe_unpickler import SafeUnpickler, refusal
-from mindtorch_v2._serialization._zip_reader import RecordReader
+from mindtorch_v2._serialization._sources import warn_if_changed
+from mindtorch_v2._serialization._zip_reader import RecordReader, position_of
 from mindtorch_v2._serialization._zip_writer import (
     ALIGNMENT_BYTES,
     MAX_COMPUTABLE_BYTES,
@@ -43,6 +44,7 @@ def write_archive(
     legacy: bool = False,
     alignment: int = ALIGNMENT_BYTES,
     crc32: bool = True,
+    with_source: Callable[[type], bool] = lambda _: False,
 ) -> None:
     """Write ``obj`` as a checkpoint that PyTorch reads.
 
@@ -57,10 +59,11 @@ def write_archive(
         legacy: in the format from before PyTorch 1.6.
         alignment: the payload of each record begins at a multiple of so many bytes.
         crc32: whether the sums of the records are written, or zeros.
+        with_source: the classes whose source a legacy file has.
     """
     if legacy:
         write_legacy(path_or_file, obj, describe=describe, extra_reduce=extra_reduce, pickle_protocol=pickle_protocol,
-                     payload=_payload)
+                     payload=_payload, with_source=with_source)
         return
     pickled, storages = dump(obj, describe=describe, extra_reduce=extra_reduce, protocol=pickle_protocol)
     payloads = {key: _payload(record) for key, record in storages.items()}
@@ -81,7 +84,10 @@ def read_archive(
     build_storage: Callable[[StorageRecord], Any] | None = None,
     build_sparse: Callable[[SparseRecord], Any] | None = None,
     build_layout: Callable[[str], Any] = str,
+    build_wrapper: Callable[[tuple[Any, ...], Any], Any] | None = None,
+    tensor_class: Any = None,
     mmap: bool = False,
+    mmap_shared: bool = False,
     byteorder: str = "little",
     weights_only: bool = True,
     allowed: Mapping[tuple[str, str], Any] | None = None,
@@ -102,7 +108,11 @@ def read_archive(
         build_sparse: makes a sparse tensor; without it they are refused.
         build_layout: makes a ``torch.layout`` from its name, ``"torch.strided"``.
         byteorder: what to assume of a file that does not say its own.
+        build_wrapper: makes a tensor without memory of its own from what it says of itself and its attributes; without
+            it they are refused.
+        tensor_class: what a file means that names the class of tensors.
         mmap: map the file instead of reading it; changes to the tensors stay in memory.
+        mmap_shared: changes to the tensors change the mapped file.
         weights_only: refuse everything but plain data. False lets the file run any code: only for trusted files.
         allowed: further globals the file may use, as ``{("module", "name"): object}``.
         resolve_torch_name: with ``weights_only=False``, finds what a global below ``torch`` stands for; it raises
@@ -114,8 +124,9 @@ def read_archive(
         RuntimeError: the file is damaged, or of a kind that is not supported (NotImplementedError).
     """
     builders = Builders(
-        build, build_dtype, build_device, build_size, build_storage or _unchanged, build_sparse, build_layout)
-    with _opened(path_or_file, mmap, byteorder) as reader:
+        build, build_dtype, build_device, build_size, build_storage or _unchanged, build_sparse, build_layout,
+        build_wrapper, tensor_class)
+    with _opened(path_or_file, mmap, byteorder, mmap_shared) as reader:
         rebuilder = Rebuilder(reader, builders, allowed or {})
         pickled = reader.read("data.pkl")
         if not weights_only:
@@ -160,13 +171,14 @@ class _TrustingUnpickler(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         """The storage with this id; of a class whose source the oldest files carry along, the class."""
         if type(pid) is tuple and len(pid) == 4 and pid[0] == "module":
+            warn_if_changed(*pid[1:])
             return pid[1]
         return self._rebuilder.persistent_load(pid)
 
 
 @contextlib.contextmanager
-def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool,
-            byteorder: str) -> Iterator[RecordReader | LegacyReader]:
+def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool, byteorder: str,
+            mmap_shared: bool) -> Iterator[RecordReader | LegacyReader]:
     """The reader that a file's first bytes ask for."""
     if isinstance(path_or_file, (str, os.PathLike)):
         label = os.fspath(path_or_file)
@@ -179,15 +191,15 @@ def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool,
                 file.seek(0)
                 yield LegacyReader(file, label)
                 return
-    elif all(hasattr(path_or_file, name) for name in ("read", "seek", "tell")):
-        start = path_or_file.tell()
+    else:
+        start = position_of(path_or_file)
         head = path_or_file.read(len(LEGACY_MAGIC))
         path_or_file.seek(start)
         if head == LEGACY_MAGIC:
             yield LegacyReader(path_or_file, str(getattr(path_or_file, "name", None) or
                                                  f"<{type(path_or_file).__name__}>"))
             return
-    with RecordReader(path_or_file, mmap=mmap, byteorder=byteorder) as reader:
+    with RecordReader(path_or_file, mmap=mmap, byteorder=byteorder, mmap_shared=mmap_shared) as reader:
         yield reader
 
 

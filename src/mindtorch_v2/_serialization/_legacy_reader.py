@@ -167,4 +167,6 @@ class _Looker(_PythonUnpickler):
         """Note how many bytes an element of this storage has."""
         if isinstance(pid, tuple) and len(pid) > 2 and pid[0] == "storage" and isinstance(pid[2], str):
             self.storages[pid[2]] = _ITEM_BYTES.get(getattr(pid[1], "__name__", ""), 1)
+        elif isinstance(pid, tuple) and len(pid) > 1 and pid[0] == "module":
+            return pid[1]
         return _Anything()

@@ -33,7 +33,6 @@ _DTYPE_BY_STORAGE_CLASS = {class_name: name for name, class_name in STORAGE_CLAS
 _UNSUPPORTED = {
     "_rebuild_qtensor": "quantized tensors",
     "_rebuild_nested_tensor": "nested tensors",
-    "_rebuild_wrapper_subclass": "tensor subclasses that wrap others",
     "_rebuild_device_tensor_from_numpy": "tensors of devices without storages",
     "_rebuild_device_tensor_from_cpu_tensor": "tensors of devices without storages",
 }
@@ -58,6 +57,8 @@ class Builders:
     storage: Callable[[StorageRecord], Any]
     sparse: Callable[[SparseRecord], Any] | None = None
     layout: Callable[[str], Any] = str
+    wrapper: Callable[[tuple[Any, ...], Any], Any] | None = None
+    tensor_class: Any = None
 
 
 @dataclasses.dataclass(eq=False)
@@ -115,6 +116,7 @@ class Rebuilder:
             ("torch._utils", "_rebuild_parameter"): self.parameter,
             ("torch._utils", "_rebuild_parameter_with_state"): self.parameter,
             ("torch._utils", "_rebuild_meta_tensor_no_storage"): self.meta_tensor,
+            ("torch._utils", "_rebuild_wrapper_subclass"): self.wrapper,
             ("torch._tensor", "_rebuild_from_type_v2"): self.from_type,
             ("torch", "Size"): self.size,
             ("torch", "device"): self.device,
@@ -136,7 +138,7 @@ class Rebuilder:
         if (module, name) in self._functions:
             return self._functions[module, name]
         if (module, name) == ("torch", "Tensor"):
-            return _TensorClass
+            return self._builders.tensor_class or _TensorClass
         if module in ("torch", "torch.storage") and name.endswith("Storage"):
             return self._storage_class(name)
         if module == "torch" and name in _NO_NUMPY_DTYPES:
@@ -228,13 +230,32 @@ class Rebuilder:
 
     def from_type(self, rebuild: Any, tensor_type: Any, arguments: Any, state: Any) -> Any:
         """A tensor that carries Python attributes, or one of a subclass that the caller knows."""
+        if rebuild == self.wrapper and type(arguments) is tuple and arguments[:1] == (tensor_type,):
+            return self.call(rebuild, (*arguments, state))
         if rebuild not in self._plain_rebuilds:
             raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {reprlib.repr(rebuild)}")
-        subclass = None if tensor_type is _TensorClass else tensor_type
-        if subclass is not None and id(subclass) not in self._allowed_ids and not self.is_trusting:
-            raise pickle.UnpicklingError(f"tensors of the subclass {reprlib.repr(tensor_type)} were not allowed")
+        subclass = None if tensor_type is self.find("torch", "Tensor") else tensor_type
+        if subclass is not None:
+            self._check_allowed(subclass)
         _, record = self._built_tensors[id(self.call(rebuild, arguments))]
         return self._finish(dataclasses.replace(record, state=state, subclass=subclass))
+
+    def _check_allowed(self, subclass: Any) -> None:
+        if id(subclass) not in self._allowed_ids and not self.is_trusting:
+            raise pickle.UnpicklingError(f"tensors of the subclass {reprlib.repr(subclass)} were not allowed")
+
+    def wrapper(self, cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: Any, layout: Any, device: Any,
+                requires_grad: Any, state: Any = None) -> Any:
+        """A tensor without memory of its own, whose class answers for it."""
+        if self._builders.wrapper is None:
+            raise NotImplementedError(f"{self._reader.label}: tensor subclasses that wrap others are not supported")
+        self._check_allowed(cls)
+        self._dtype_name(dtype)
+        if type(storage_offset) is not int or type(requires_grad) is not bool:
+            raise pickle.UnpicklingError(f"not facts of a tensor: {reprlib.repr((storage_offset, requires_grad))}")
+        facts = (cls, dtype, _integers(size, "a size"), _integers(stride, "a stride"), storage_offset, layout, device,
+                 requires_grad)
+        return self._builders.wrapper(facts, state)
 
     def sparse_tensor(self, layout: Any, data: Any) -> Any:
         """A tensor in coordinate form or in one of the compressed ones."""

@@ -8,6 +8,7 @@ attributes of our functions and classes either.
 
 from __future__ import annotations
 
+import _compat_pickle
 import codecs
 import collections
 import pickle
@@ -28,11 +29,15 @@ BLOCKED_MODULES = frozenset({"sys", "os", "posix", "nt"})
 _MODULE_ALIASES = {"__builtin__": "builtins", "copy_reg": "copyreg", "torch.tensor": "torch._tensor"}
 
 
+_BUILTIN_ALIASES = {old: new for (module, old), (_, new) in _compat_pickle.NAME_MAPPING.items()
+                    if module == "__builtin__"}
+
+
 def refusal(label: str, reason: object) -> pickle.UnpicklingError:
     """The error for a file that the safe unpickler does not run."""
     return pickle.UnpicklingError(
         f"Weights only load failed. File: {label}.\nWeightsUnpickler error: {reason}\n"
-        "Re-running `torch.load` with `weights_only` set to `False` lifts the restrictions, but it can result in "
+        "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in "
         "arbitrary code execution. Do it only if you got the file from a trusted source."
     )
 
@@ -202,6 +207,8 @@ class SafeUnpickler:
         """Look a name up in the tables."""
         module, _, name = argument.partition(" ")
         module = _MODULE_ALIASES.get(module, module)
+        if module == "builtins":
+            name = _BUILTIN_ALIASES.get(name, name)
         if module in BLOCKED_MODULES:
             raise pickle.UnpicklingError(
                 f"Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked."

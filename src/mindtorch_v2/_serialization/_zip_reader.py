@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-__all__ = ["RecordReader", "UnknownByteOrder"]
+__all__ = ["RecordReader", "UnknownByteOrder", "position_of"]
 
 _ZIP_MAGIC = b"PK\x03\x04"
 _TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257
@@ -29,6 +29,21 @@ _MOST_TIMES_FILE, _LEAST_LIMIT_BYTES = 100, 1 << 28
 # What zipfile raises on damaged archives, beside its own error.
 _READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of which only the lengths of the name and of the extra field matter here
+
+
+_NOT_SEEKABLE = ("You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like "
+                 "io.BytesIO and try to load from it instead.")
+
+
+def position_of(file: Any) -> int:
+    """Where a file stands; refuses one that cannot go back."""
+    for name in ("seek", "tell", "read"):
+        if not hasattr(file, name):
+            raise AttributeError(f"'{type(file).__name__}' object has no attribute '{name}'. {_NOT_SEEKABLE}")
+    try:
+        return int(file.tell())
+    except io.UnsupportedOperation as error:
+        raise type(error)(f"{error}. {_NOT_SEEKABLE}") from error
 
 
 def _limit_bytes(file_bytes: int) -> int:
@@ -73,7 +88,7 @@ class RecordReader:
     """
 
     def __init__(self, path_or_file: str | os.PathLike[str] | IO[bytes], *, mmap: bool = False,
-                 byteorder: str = "little") -> None:
+                 byteorder: str = "little", mmap_shared: bool = False) -> None:
         is_path = isinstance(path_or_file, (str, os.PathLike))
         if mmap and not is_path:
             raise ValueError("f must be a file path in order to use the mmap argument")
@@ -91,8 +106,8 @@ class RecordReader:
         try:
             self._open_archive()
             if mmap:
-                # Private pages: changing a loaded tensor must not change the checkpoint.
-                self._mapping = np.memmap(self.label, dtype=np.uint8, mode="c")
+                # Private pages, unless they are asked for: changing a loaded tensor must not change the checkpoint.
+                self._mapping = np.memmap(self.label, dtype=np.uint8, mode="r+" if mmap_shared else "c")
         except BaseException:
             self.close()
             raise
@@ -112,7 +127,7 @@ class RecordReader:
 
     def read(self, name: str) -> bytes:
         """The contents of a record."""
-        info = self._info(name)
+        info = self.info(name)
         self._count(name, info)
         try:
             return self._archive.read(info)
@@ -122,7 +137,7 @@ class RecordReader:
     def read_elements(self, key: str, count: int, dtype: np.dtype[Any]) -> np.ndarray:
         """The elements of storage ``key`` in the byte order of this machine; they are the caller's to change."""
         name = f"data/{key}"
-        info = self._info(name)
+        info = self.info(name)
         expected_bytes = count * dtype.itemsize
         if info.file_size != expected_bytes:
             raise RuntimeError(
@@ -139,12 +154,7 @@ class RecordReader:
         return raw.view(dtype)
 
     def _open_archive(self) -> None:
-        if not (hasattr(self._file, "seek") and hasattr(self._file, "tell") and hasattr(self._file, "read")):
-            raise AttributeError(
-                f"You can only torch.load from a file that is seekable, not from a {type(self._file).__name__}: "
-                "please pre-load the data into a buffer like io.BytesIO and try to load from it instead"
-            )
-        start = self._file.tell()
+        start = position_of(self._file)
         head = self._file.read(_TAR_MAGIC_OFFSET + len(_TAR_MAGIC))
         self._file.seek(0, io.SEEK_END)
         self._file_bytes = self._file.tell()
@@ -221,11 +231,25 @@ class RecordReader:
     def _has(self, name: str) -> bool:
         return f"{self._root}/{name}" in self._archive.NameToInfo
 
-    def _info(self, name: str) -> zipfile.ZipInfo:
+    def info(self, name: str) -> zipfile.ZipInfo:
+        """What the archive says of a record."""
         try:
             return self._archive.getinfo(f"{self._root}/{name}")
         except KeyError:
             raise self._corrupt(f"failed locating file {name}: file not found") from None
+
+    def names(self) -> list[str]:
+        """The names of all records."""
+        return [name.removeprefix(f"{self._root}/") for name in self._archive.namelist()]
+
+    def payload_offset(self, name: str) -> int:
+        """Where the bytes of a record begin in the file."""
+        info = self.info(name)
+        before = self._file.tell()
+        self._file.seek(info.header_offset)
+        name_bytes, extra_bytes = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size))
+        self._file.seek(before)
+        return info.header_offset + _LOCAL_HEADER.size + int(name_bytes) + int(extra_bytes)
 
     def _read_bytes(self, name: str, info: zipfile.ZipInfo) -> np.ndarray:
         raw = np.empty(info.file_size, dtype=np.uint8)

@@ -131,6 +131,8 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     final = os.path.realpath(os.fspath(path))
     folder, base = os.path.split(final)
+    if not base or os.fspath(path).endswith((os.sep, "/")):
+        raise RuntimeError(f"invalid file name: {os.fspath(path)}")
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(os.fspath(path))} does not exist.")
     if os.path.isdir(final):
