@@ -26,6 +26,7 @@ from ._dtype import dtype
 from ._methods import BINARY, OPERATORS, REFLECTED, SET_METHOD, set_method
 from ._shape import Size
 from ._tensor import Tensor
+from .functional import NAMES as SECOND_NAMES
 from .nn import init  # noqa: F401
 from .nn.functional import DIRECT
 from .nn.parameter import Parameter
@@ -324,8 +325,12 @@ def name_of(function: Any) -> str | None:
     for name, face in FACES.methods.items():
         if face.function is function:
             return f"torch.Tensor.{name}"
-    for module_name, shown in MODULES.items():
-        module = sys.modules.get(module_name)
+    own = getattr(function, "__name__", "")
+    if own in SECOND_NAMES and vars(sys.modules[PACKAGE]).get(own) is function:
+        return f"torch.functional.{own}"
+    # A function of several modules has the name of the one that PyTorch looks through last.
+    for module_name in sorted(MODULES, key=lambda one: not one.endswith("nn.functional")):
+        module, shown = sys.modules.get(module_name), MODULES[module_name]
         names: Iterable[str] = () if module is None else (
             name for name, value in vars(module).items() if value is function and not name.startswith("_"))
         for name in names:

@@ -19,7 +19,7 @@ from ._dispatch.overriding import (
     overriders,
     overrides,
 )
-from ._faces import CONSTRUCTORS, FACES, MODULES, NOT_OFFERED, name_of
+from ._faces import CONSTRUCTORS, FACES, MODULES, NOT_OFFERED, PACKAGE, SECOND_NAMES, name_of
 from ._tensor import Tensor
 
 __all__ = ["DisableTorchFunctionSubclass", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions",
@@ -101,8 +101,11 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = defaultdict(list)
     for name in MODULES:
         module = importlib.import_module(name)
-        found[module] = [getattr(module, one) for one in dir(module)
+        names = SECOND_NAMES if name == f"{PACKAGE}.functional" else dir(module)
+        found[module] = [getattr(module, one) for one in names
                          if one not in _FROM_NUMBERS
+                         # (PyTorch leaves out what changes its argument, except of nn.init.)
+                         and not (one.endswith("_") and not name.endswith("nn.init"))
                          and FACES.is_offered(name, module, one, vars(module).get(one) or getattr(module, one))]
     for name, value in vars(Tensor).items():
         if isinstance(value, FunctionType) and name in FACES.methods:
@@ -133,6 +136,11 @@ def _answering(function: Any) -> Callable[..., int]:
         answer.__signature__ = own if anything else known  # type: ignore[attr-defined]
     answer.__name__ = function.__name__
     return answer
+
+
+def _get_overloaded_args(relevant_args: Iterable[Any], get_type_fn: Callable[[Any], type] = type) -> list[Any]:
+    """The arguments that are asked, in the order in which they are."""
+    return overriders(relevant_args, with_tensors=True)
 
 
 def get_default_nowrap_functions() -> set[Any]:
@@ -182,6 +190,21 @@ class TorchFunctionMode:
 def _get_current_function_mode() -> Any:
     """The innermost mode, or None."""
     return STATE.modes[-1] if STATE.modes else None
+
+
+@contextmanager
+def _pop_mode_temporarily() -> Iterator[Any]:
+    """Without the innermost mode, which is given."""
+    mode = STATE.modes.pop()
+    try:
+        yield mode
+    finally:
+        STATE.modes.append(mode)
+
+
+def _len_torch_function_stack() -> int:
+    """How many modes take functions over in this thread."""
+    return len(STATE.modes)
 
 
 def _get_current_function_mode_stack() -> list[Any]:
