@@ -11,14 +11,19 @@ from multiprocessing import connection
 from typing import Any
 
 from .._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException
+from ._threads import get_thread_name as _get_thread_name
+from ._threads import set_pdeathsig as _prctl_pr_set_pdeathsig
+from ._threads import set_thread_name as _set_thread_name
 from .reductions import init_reductions
 
 __all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
-           "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "connection",
+           "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "_get_thread_name",
+           "_prctl_pr_set_pdeathsig", "_set_thread_name", "connection",
            "get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "set_sharing_strategy",
            "spawn", "start_processes"]
 
 SpawnContext = ProcessContext
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"  # in PyTorch; here processes are started one after the other
 _STRATEGIES = frozenset({"file_descriptor", "file_system"})
 _strategy = "file_descriptor"
 

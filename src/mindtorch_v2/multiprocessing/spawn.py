@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException
+from .._spawning import ProcessContext, ProcessException, ProcessExitedException, ProcessRaisedException
+from .._spawning import run as _wrap
 from .._spawning import spawn as spawn
-from . import SpawnContext, start_processes
+from . import ENV_VAR_PARALLEL_START, SpawnContext, start_processes
 
-__all__ = ["ProcessContext", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn",
-           "start_processes"]
+__all__ = ["ENV_VAR_PARALLEL_START", "ProcessContext", "ProcessException", "ProcessExitedException",
+           "ProcessRaisedException", "SpawnContext", "_wrap", "spawn", "start_processes"]
