@@ -70,8 +70,9 @@ _SUBMODULES = frozenset({
     "_jit_internal", "_utils", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library",
     "linalg", "masked", "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim",
-    "overrides", "package", "profiler", "quantization", "quasirandom", "random", "return_types", "serialization", "signal",
-    "sparse", "special", "storage", "testing", "torch_alias", "torch_version", "types", "utils", "version", "xpu",
+    "overrides", "package", "profiler", "quantization", "quasirandom", "random", "return_types", "serialization",
+    "signal", "sparse", "special", "storage", "testing", "torch_alias", "torch_version", "types", "utils", "version",
+    "xpu",
 })
 _FROM_SUBMODULES = {"DispatchKey": "_library.keys", "DispatchKeySet": "_library.keys", "Tag": "_library.tags",
                     "_disable_dynamo": "_dynamo", "classes": "_classes", "load": "serialization",

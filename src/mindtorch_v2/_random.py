@@ -183,6 +183,7 @@ def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng
     if not enabled:
         yield
         return
+    device(device_type)  # refuses what is none
     before = StreamStates()
     try:
         yield

@@ -7,6 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._absent import refusing_class
+from .._attention_backends import ALL, ALLOWED
+
+_MATH, _FLASH, _EFFICIENT, _CUDNN = range(4)  # as `SDPBackend` has them
+
+
+class _Reduction:
+    """What `allow_fp16_bf16_reduction_math_sdp` was told."""
+
+    allowed = False
 
 
 class _Matmul:
@@ -27,24 +36,66 @@ def is_built() -> bool:
     return False
 
 
+def _enabled(number: int) -> bool:
+    """Whether a way to compute attention is allowed."""
+    return number in ALLOWED.numbers
+
+
+def _enable(number: int, enabled: bool) -> None:
+    """Allow a way to compute attention, or forbid it."""
+    ALLOWED.numbers = tuple(one for one in ALL if (enabled if one == number else one in ALLOWED.numbers))
+
+
 def flash_sdp_enabled() -> bool:
-    """False."""
-    return False
+    """Whether attention may be computed in one go."""
+    return _enabled(_FLASH)
 
 
-mem_efficient_sdp_enabled = cudnn_sdp_enabled = flash_sdp_enabled
+def mem_efficient_sdp_enabled() -> bool:
+    """Whether PyTorch's way to save memory is allowed; it is CUDA's."""
+    return _enabled(_EFFICIENT)
 
 
 def math_sdp_enabled() -> bool:
-    """True: attention is computed step by step."""
-    return True
+    """Whether attention may be computed step by step."""
+    return _enabled(_MATH)
 
 
-def _no_choice(enabled: bool) -> None:
-    """Nothing: attention on the CPU is not chosen by these flags."""
+def cudnn_sdp_enabled() -> bool:
+    """Whether cuDNN's way is allowed."""
+    return _enabled(_CUDNN)
 
 
-enable_flash_sdp = enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = _no_choice
+def enable_flash_sdp(enabled: bool) -> None:
+    """Whether attention may be computed in one go."""
+    _enable(_FLASH, enabled)
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Whether PyTorch's way to save memory is allowed."""
+    _enable(_EFFICIENT, enabled)
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Whether attention may be computed step by step."""
+    _enable(_MATH, enabled)
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Whether cuDNN's way is allowed."""
+    _enable(_CUDNN, enabled)
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Remembered only: sums of 16-bit numbers are kept in 32 bits here."""
+    _Reduction.allowed = enabled
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    """What was said last."""
+    return _Reduction.allowed
+
+
 def __getattr__(name: str) -> Any:
     """`SDPBackend` is known here too; its module is imported after this one."""
     if name == "SDPBackend":
@@ -73,5 +124,11 @@ def is_flash_attention_available() -> bool:
 @contextmanager
 def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
                enable_cudnn: bool = True) -> Iterator[None]:
-    """A block with some of CUDA's ways to compute attention. On the CPU it changes nothing."""
-    yield
+    """A block with some of the ways to compute attention."""
+    before = ALLOWED.numbers
+    wanted = {_FLASH: enable_flash, _MATH: enable_math, _EFFICIENT: enable_mem_efficient, _CUDNN: enable_cudnn}
+    ALLOWED.numbers = tuple(one for one in ALL if wanted.get(one, one in before))
+    try:
+        yield
+    finally:
+        ALLOWED.numbers = before

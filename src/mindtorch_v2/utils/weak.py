@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary", "ref"]
@@ -63,8 +64,51 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         if dict is not None:
             self.update(dict)
 
+    def popitem(self) -> tuple[Any, Any]:
+        """Take the newest entry out."""
+        while True:
+            reference, value = self.data.popitem()
+            key = reference()
+            if key is not None:
+                return key, value
+
     def __getitem__(self, key: Any) -> Any:
         return self.data[self.ref_type(key)]
+
+    def __copy__(self) -> WeakIdKeyDictionary:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
+        made = type(self)(ref_type=self.ref_type)
+        for key, value in self.items():
+            made[key] = copy.deepcopy(value, memo)
+        return made
+
+    def __or__(self, other: Any) -> Any:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other: Any) -> Any:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        made = type(self)(ref_type=self.ref_type)
+        made.update(other)
+        made.update(self)
+        return made
+
+    def __ior__(self, other: Any) -> WeakIdKeyDictionary:  # type: ignore[misc]
+        self.update(other)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return {id(key): value for key, value in self.items()} == {id(key): value for key, value in other.items()}
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.data[self.ref_type(key, self._gone)] = value
