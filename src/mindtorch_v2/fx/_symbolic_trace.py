@@ -117,6 +117,11 @@ class _Patches:
             self._undo.pop()()
 
 
+def _is_own(function: Callable[..., Any]) -> bool:
+    """Whether a function is this runtime's, whose annotations say nothing that a graph has."""
+    return str(function.__module__).partition(".")[0] == PACKAGE
+
+
 class Tracer(TracerBase):
     """How a module is traced; subclasses decide which modules are leaves, and what is recorded."""
 
@@ -243,7 +248,9 @@ class Tracer(TracerBase):
                 raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(concrete_args)} concrete "
                                    "arguments")
             fixed = dict(zip(names, concrete_args))
-        parameters = inspect.signature(function).parameters
+        parameters = dict(inspect.signature(function).parameters)
+        if _is_own(function):
+            parameters = {name: one.replace(annotation=one.empty) for name, one in parameters.items()}
         args += [self._argument(name, parameters[name], fixed) for name in names]
         keyword_only = code.co_kwonlyargcount
         more: list[Any] = []
@@ -318,7 +325,8 @@ class Tracer(TracerBase):
             function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
             self._patch(patches, function)
             result = function(*args)
-            kind = getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
+            plain = inspect.unwrap(function)
+            kind = None if _is_own(plain) else getattr(plain, "__annotations__", {}).get("return")
             self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=kind)
         finally:
             patches.undo()

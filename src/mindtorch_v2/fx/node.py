@@ -63,6 +63,9 @@ def qualified_name(function: Callable[..., Any]) -> str:
     return f"{module.replace('mindtorch_v2', 'torch', 1)}.{name}" if module else name
 
 
+_get_qualified_name = qualified_name  # PyTorch's name
+
+
 class Node:
     """What a graph is made of. `op` says what happens, `target` to what, `args` and `kwargs` with what."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import io
 import math
 import operator
@@ -187,3 +188,18 @@ def test_functions_answer_as_before_after_tracing():
     ours.fx.symbolic_trace(made(ours, "plain"))
     assert ours.relu.__code__ is before
     assert math.sqrt(4) == 2
+
+
+def test_shapes_on_nodes():
+    def program(t):
+        passes = importlib.import_module(f"{t.__name__}.fx.passes.shape_prop")
+        t.manual_seed(0)
+        traced = t.fx.symbolic_trace(t.nn.Sequential(t.nn.Conv2d(3, 4, 3), t.nn.Flatten()))
+        passes.ShapeProp(traced).propagate(t.randn(2, 3, 5, 5))
+        notes = [node.meta["tensor_meta"] for node in traced.graph.nodes]
+        with pytest.raises(RuntimeError, match="ShapeProp error for: node="):
+            passes.ShapeProp(traced).propagate(t.randn(2))
+        return [(tuple(one.shape), str(one.dtype), one.requires_grad, one.stride, str(one.memory_format))
+                for one in notes], str(traced.graph)
+
+    assert program(ours) == program(torch)
