@@ -199,6 +199,16 @@ declare(
     "celu(Tensor self, Scalar alpha=1.) -> Tensor", cpu=_celu_kernel, inplace=True, where="f", meta="same",
     grad={"self": lambda grad, self, alpha: aten.elu_backward(grad, alpha, 1, 1.0 / alpha, False, self)},
 )
+declare(
+    "celu.inplace(Tensor self, Scalar alpha=1.) -> Tensor", cpu=_celu_kernel, inplace=True, where="n",
+    node="CeluBackward1",
+    grad={"self": lambda grad, result, alpha: aten.elu_backward(grad, alpha, 1, 1.0 / alpha, True, result)},
+)
+
+
+@choose("celu_", where="f")
+def _celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return aten.celu___inplace(input, alpha)
 
 
 def _gelu_curvature(self: Tensor, approximate: str) -> Any:

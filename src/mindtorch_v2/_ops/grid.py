@@ -39,19 +39,19 @@ def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_
                   align_corners: bool) -> Tensor:
     image, points = list(input._a.shape), list(grid._a.shape)
     about = f"but got input with sizes {image} and grid with sizes {points}"
-    if len(image) not in (4, 5) or len(image) != len(points):
-        dimensions = f"{len(image)}D" if len(image) in (4, 5) else "4D or 5D"
-        raise RuntimeError(f"grid_sampler(): expected {dimensions} input and grid with same number of dimensions, "
-                           f"{about}")
-    if image[0] != points[0]:
+    if image[:1] != points[:1]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {about}")
     spatial = len(image) - 2
-    if points[-1] != spatial:
+    if points and points[-1] != spatial:
         raise RuntimeError(f"grid_sampler(): expected grid to have size {spatial} in last dimension, but got grid with "
                            f"sizes {points}")
     if 0 in image[2:]:
         raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
                            f"{image} with dimension {image.index(0, 2)} being empty")
+    if len(image) not in (4, 5) or len(image) != len(points):
+        dimensions = f"{len(image)}D" if len(image) in (4, 5) else "4D or 5D"
+        raise RuntimeError(f"grid_sampler(): expected {dimensions} input and grid with same number of dimensions, "
+                           f"{about}")
     if input._a.dtype != grid._a.dtype:
         raise RuntimeError(f"expected scalar type {pretty(input.dtype)} but found {pretty(grid.dtype)}")
     op = aten.grid_sampler_2d if spatial == 2 else aten.grid_sampler_3d

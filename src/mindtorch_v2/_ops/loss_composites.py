@@ -56,6 +56,13 @@ def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, reduction: 
     return aten.add(aten.mul__Scalar(exact, 1 - smoothing), aten.mul__Scalar(even, share))
 
 
+def _check_weight(self: Tensor, weight: Tensor | None, class_dim: int) -> None:
+    if weight is not None and weight._a.shape != (self._a.shape[class_dim],):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {self._a.shape[class_dim]} classes or no "
+            f"classes but got weight tensor of shape: {list(weight._a.shape)}")
+
+
 def _cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
                    label_smoothing: float) -> Tensor:
     class_dim = 0 if self.ndim == 1 else 1
@@ -66,13 +73,11 @@ def _cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, reductio
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         _check_smoothing(label_smoothing)
+        _check_weight(self, weight, class_dim)
         scores = aten.log_softmax(self, class_dim, self.dtype)
         return _from_probabilities(scores, target, weight, reduction, class_dim, label_smoothing)
     _check_smoothing(label_smoothing)
-    if weight is not None and weight._a.shape != (self._a.shape[class_dim],):
-        raise RuntimeError(
-            f"weight tensor should be defined either for all {self._a.shape[class_dim]} classes or no classes but got "
-            f"weight tensor of shape: {list(weight._a.shape)}")
+    _check_weight(self, weight, class_dim)
     scores = aten.log_softmax(self, class_dim, self.dtype)
     if label_smoothing > 0:
         return _smoothed(scores, target, weight, reduction, ignore_index, class_dim, label_smoothing)

@@ -425,7 +425,10 @@ def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, 
     pull, seen, by = _wide(grad), _conjugate(_wide(x)), _conjugate(_wide(weight))
     first: Array | None = None
     second: Array | None = None
-    if transposed:
+    if not (pull.size and seen.size and by.size):
+        first = np.zeros(x.shape, x.dtype) if output_mask[0] else None
+        second = np.zeros(weight.shape, x.dtype) if output_mask[1] else None
+    elif transposed:
         if output_mask[0]:
             # With output_padding there may be room for more windows than the input has elements.
             first = forward(pull, by, None, window, groups)

@@ -59,7 +59,8 @@ def _check(x: Sizes, weight: Sizes, bias: Sizes | None, x_type: Any, weight_type
     if min(strides) <= 0:
         raise RuntimeError("non-positive stride is not supported")
     if min(gaps) <= 0:
-        raise RuntimeError(f"dilation should be greater than zero, but got {gaps}")
+        raise RuntimeError("non-positive dilation is not supported: dilation should be greater than zero, but got "
+                           f"{gaps}")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if len(x) != len(weight):
@@ -82,7 +83,9 @@ def _check(x: Sizes, weight: Sizes, bias: Sizes | None, x_type: Any, weight_type
         raise RuntimeError(f"{about} of size {list(weight)}, expected bias to be 1-dimensional with {channels} "
                            f"elements, but got bias of size {list(bias)} instead")
     if x_type != weight_type:
-        raise RuntimeError(f"expected scalar type {pretty(FROM_NUMPY[x_type])} but found "
+        other = "bias" if bias is not None and bias_type == weight_type else "weight"
+        raise RuntimeError(f"Input type ({_type_name(x_type)}) and {other} type ({_type_name(weight_type)}) should be "
+                           f"the same: expected scalar type {pretty(FROM_NUMPY[x_type])} but found "
                            f"{pretty(FROM_NUMPY[weight_type])}")
     if bias is not None and bias_type != x_type:
         raise RuntimeError(f"Input type ({_type_name(x_type)}) and bias type ({_type_name(bias_type)}) should be the "

@@ -32,6 +32,9 @@ def _check(weight: Array, indices: Array, offsets: Array, per_sample_weights: Ar
     if offsets.size and offsets[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
                            f"position 0. However, got {offsets[0]}")
+    if offsets.ndim == 1 and (offsets[1:] < offsets[:-1]).any():
+        raise RuntimeError("Expected offsets that never become smaller, since the indices of a bag are neighbours, but "
+                           f"got {offsets.tolist()}")
     if offsets.size and offsets[-1] > indices.size:
         raise RuntimeError(f"offsets[-1] can not be greater than input's length {indices.size} but got offsets[-1] of "
                            f"{offsets[-1]}")
@@ -49,9 +52,16 @@ def _starts(bags: Array) -> Array:
 def embedding_bag(weight: Array, indices: Array, offsets: Array, scale_grad_by_freq: bool, mode: int, sparse: bool,
                   per_sample_weights: Array | None, include_last_offset: bool,
                   padding_idx: int) -> tuple[Array, Array, Array, Array]:
-    """`(result, bag of every index, size of every bag, the row that each maximum came from)`."""
+    """`(result, bag of every index, size of every bag, which row each maximum came from)`."""
+    if mode not in (SUM, MEAN, MAX):
+        raise RuntimeError("`mode` must be sum, mean, or max: 0, 1 or 2")
     _check(weight, indices, offsets, per_sample_weights, padding_idx)
+    if include_last_offset and not len(offsets):
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
     count = len(offsets) - include_last_offset
+    if not count:
+        none = np.empty(0, indices.dtype)
+        return np.empty((0, weight.shape[1]), weight.dtype), none, none, none
     bag_of = np.searchsorted(offsets[:count], np.arange(indices.size), side="right") - 1
     counted = np.flatnonzero(indices != padding_idx) if padding_idx >= 0 else np.arange(indices.size)
     bags, used = bag_of[counted], indices[counted]

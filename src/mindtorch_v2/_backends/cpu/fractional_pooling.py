@@ -64,6 +64,9 @@ def fractional_max_pool(spatial: int) -> Any:
             raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
         if samples.shape[2] != spatial:
             raise RuntimeError(f"Expect _random_samples.size(2) equals to {spatial}; got {samples.shape[2]}.")
+        if 0 in output:
+            nothing = (*x.shape[:-spatial], *output)
+            return np.empty(nothing, x.dtype), np.empty(nothing, np.int64)
         places = _geometry(x, kernel, output, samples, spatial)
         flat = x.reshape(places.shape[0], math.prod(x.shape[-spatial:]))
         rows = np.arange(places.shape[0]).reshape(-1, *[1] * (places.ndim - 1))

@@ -130,7 +130,7 @@ def multilabel_margin_loss(x: Array, target: Array, reduction: int) -> tuple[Arr
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(x.shape)}")
     _check_classes(target)
     if np.any((target < -1) | (target >= max(_rows(x).shape[1], 1))):
-        raise RuntimeError("target is out of range")
+        raise RuntimeError("argument #2 'target' is out of range")
     is_target = _is_target(x, target)
     missed, _ = _pairs(x, target, is_target)
     losses = missed.sum((1, 2)) / np.asarray(missed.shape[2], missed.dtype)

@@ -154,6 +154,7 @@ def _three(made: Array | None, second: Array | None, third: Array | None, a: Arr
 def group_norm(a: Array, weight: Array | None, bias: Array | None, n: int, c: int, hxw: int, group: int,
                eps: float) -> tuple[Array, Array, Array]:
     """Normalization over groups of channels; also the means and reciprocal deviations."""
+    _check_one_dtype(a, weight, bias)
     x = wide(a).reshape(n * c, hxw)
     if providers.rows(x, *(wide(p) for p in (weight, bias) if p is not None)):
         made, mean, rstd = empty(x.shape, x.dtype), empty((n, group), x.dtype), empty((n, group), x.dtype)

@@ -82,7 +82,13 @@ class Pool:
             if p > ((k - 1) * d + 1) // 2:
                 raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, "
                                    f"kernel_size={k} and dilation={d}")
-        if 0 in shape[len(shape) - spatial - 1:]:
+        inner = shape[len(shape) - spatial - 1:]
+        if 0 in inner and spatial == 3:
+            where = len(shape) - len(inner) + inner.index(0)
+            raise RuntimeError("pooling of volumes: Expected input's non-batch dimensions to have positive length, but "
+                               f"input has a shape of {list(shape)} and non-batch dimension {where - 1} has length "
+                               "zero!")
+        if 0 in inner:
             raise RuntimeError(f"Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with optional 0 dim "
                                f"batch size for input, but got:{list(shape)}")
 
@@ -272,6 +278,11 @@ def max_unpool(spatial: int) -> Callable[..., Array]:
         if 0 in x.shape[1:]:
             raise RuntimeError(f"max_unpooling{spatial}d_forward_out_cpu(): Expected input to have non-zero size for "
                                f"non-batch dimensions, but got {list(x.shape)}")
+        if x.ndim not in (spatial + 1, spatial + 2):
+            raise RuntimeError(f"Input to max_unpooling{spatial}d should be a {spatial + 1}d or {spatial + 2}d Tensor, "
+                               f"but got a tensor with {x.ndim} dimensions.")
+        if stride is not None and min(stride) <= 0:
+            raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
         area = math.prod(sizes)
         wrong = (indices < 0) | (indices >= area)
         if wrong.any():

@@ -9,6 +9,7 @@ from typing import Any
 from ..._autograd.grad_mode import no_grad
 from ..._dispatch.autocast import casts
 from ..._dispatch.namespace import aten
+from ..._dispatch.promotion import pretty
 from ..._dtype import int64
 from ..._shape import broadcast_shapes
 from ..._tensor import Tensor
@@ -126,6 +127,10 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     number = get_enum(resolve(size_average, reduce, reduction))
     if target._a.shape != input._a.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    if target._a.dtype.kind in "iub":
+        raise RuntimeError(f"result type {pretty(input.dtype)} can't be cast to the desired output type "
+                           f"{pretty(target.dtype)}: the target of binary_cross_entropy_with_logits must be floating "
+                           "point")
     return aten.binary_cross_entropy_with_logits__default(input, target, weight, pos_weight, number)
 
 

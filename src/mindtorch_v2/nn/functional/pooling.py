@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,6 +112,11 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 def _lp_pool(input: Tensor, norm_type: float, kernel: Sequence[int], stride: Sizes | None, ceil_mode: bool,
              spatial: int) -> Tensor:
+    if isinstance(norm_type, (int, float)) and math.isinf(norm_type):
+        largest = getattr(aten, f"max_pool{spatial}d")
+        if norm_type > 0:
+            return largest(aten.abs(input), kernel, _steps(stride), 0, 1, ceil_mode)
+        return aten.neg(largest(aten.neg(aten.abs(input)), kernel, _steps(stride), 0, 1, ceil_mode))
     powers = aten.pow(input, norm_type)
     pool = getattr(aten, f"avg_pool{spatial}d")
     made = pool(powers, kernel, _steps(stride), 0, ceil_mode)
@@ -218,13 +224,23 @@ def _fractional(input: Tensor, kernel_size: Any, output_size: Any, output_ratio:
     def each(value: Any) -> tuple[Any, ...]:
         return (value,) * spatial if isinstance(value, (int, float)) else tuple(value)
 
+    if input.ndim not in (spatial + 1, spatial + 2):
+        raise IndexError(f"Dimension out of range: fractional_max_pool{spatial}d takes {spatial + 1} or {spatial + 2} "
+                         f"dimensions, but the input has {input.ndim}")
     name = f"fractional_max_pool{spatial}d"
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if isinstance(output_ratio, (int, float)):
+            raise TypeError(f"object of type '{type(output_ratio).__name__}' has no len(): {name} takes one "
+                            "output_ratio for each dimension")
+        if len(output_ratio) > spatial:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         output_size = [int(n * ratio) for n, ratio in zip(input._a.shape[-spatial:], each(output_ratio), strict=True)]
     if len(each(output_size)) != spatial:
         raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
+    if len(each(kernel_size)) != spatial:
+        raise RuntimeError(f"{name}: kernel_size must either be a single Int or tuple of Ints")
     if samples is None:
         batch = 1 if input.ndim == spatial + 1 else input._a.shape[0]
         samples = aten.rand(batch, input._a.shape[-spatial - 1], spatial, dtype=input.dtype, device=input.device)

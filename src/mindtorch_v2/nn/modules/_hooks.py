@@ -209,7 +209,9 @@ class BackwardHooks:
         size = len(values)  # all that the node may keep: the values themselves would live as long as the graph
         if node is not None:
             node.register_prehook(lambda grads: self.outputs_done(grads, positions, size))
-        return led if isinstance(output, tuple) else led[0]
+        if not isinstance(output, tuple):
+            return led[0]
+        return led if type(output) is tuple else type(output)(*led)  # a named tuple stays one
 
     def inputs_done(self, grads: Sequence[Any], positions: list[int]) -> tuple[Any, ...] | None:
         """Run the hooks on `(grad_input, grad_output)`."""
@@ -221,7 +223,7 @@ class BackwardHooks:
             replaced = hook(self.module, found, self.grad_outputs)
             if replaced is None:
                 continue
-            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+            replaced = tuple(replaced) if isinstance(replaced, (tuple, list)) else (replaced,)
             if len(replaced) != len(found):
                 raise RuntimeError("Backward hook returned an invalid number of grad_input, got "
                                    f"{len(replaced)}, but expected {len(found)}")
@@ -236,7 +238,7 @@ class BackwardHooks:
             replaced = hook(self.module, found)
             if replaced is None:
                 continue
-            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+            replaced = tuple(replaced) if isinstance(replaced, (tuple, list)) else (replaced,)
             if len(replaced) != len(found):
                 raise RuntimeError("Backward pre hook returned an invalid number of grad_output, got "
                                    f"{len(replaced)}, but expected {len(found)}")

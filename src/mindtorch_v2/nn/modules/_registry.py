@@ -107,6 +107,8 @@ class Registry:
                 raise TypeError(f"cannot assign '{type_name(value)}' as child module '{name}' "
                                 "(torch.nn.Module or None expected)")
             own["_modules"][name] = run_registration_hooks(GlobalHooks.module_registration, self, name, value)
+        elif "_buffers" not in own and isinstance(value, Buffer):
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
         elif isinstance(value, Buffer) or ("_buffers" in own and name in own["_buffers"]):
             self._set_buffer(name, value)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from ..._device import DeviceLike
 from ..._dtype import DType
@@ -21,6 +22,23 @@ class _InstanceNorm(_NormBase):
                  track_running_stats: bool = False, device: DeviceLike = None, dtype: DType | None = None, *,
                  bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+        if local_metadata.get("version") is None and not self.track_running_stats:
+            # In files from before 0.4.0 such layers had statistics too.
+            found = [name for name in ("running_mean", "running_var") if f"{prefix}{name}" in state_dict]
+            if found:
+                names = " and ".join(f'"{prefix}{name}"' for name in found)
+                keys = " and ".join(f'"{name}"' for name in found)
+                error_msgs.append(f"Unexpected running stats buffer(s) {names} for {self._get_name()} with "
+                                  "track_running_stats=False. If state_dict is a checkpoint saved before 0.4.0, this "
+                                  f"may be expected: such layers keep no {keys} any more. Please remove these keys "
+                                  "from state_dict, or set track_running_stats=True.")
+                for name in found:
+                    state_dict.pop(f"{prefix}{name}")
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                                      error_msgs)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input, which may lack the batch dimension."""

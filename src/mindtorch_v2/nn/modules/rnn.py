@@ -169,6 +169,10 @@ class RNNBase(Module):
         """The given state, or the first one if none is given, after checking that it fits."""
         hx = self._first_state(input, batch_sizes) if hx is None else hx
         self.check_forward_args(input, hx, batch_sizes)
+        for state in hx if isinstance(hx, (tuple, list)) else (hx,):
+            if state.dtype != input.dtype:
+                raise RuntimeError(f"{self.mode}: the state has an unsupported data type: expected {input.dtype}, as "
+                                   f"the input, but got {state.dtype}")
         return hx
 
     def _without_batch(self, hidden: Any) -> Any:

@@ -13,16 +13,16 @@ from ...nn.modules.module import Module
 __all__ = ["functional_call"]
 
 
-def _tables(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
+def _tables(module: Module) -> dict[str, tuple[Any, str]]:
     """Where each parameter and buffer is kept, by its full name."""
-    found: dict[str, tuple[dict[str, Any], str]] = {}
+    found: dict[str, tuple[Any, str]] = {}
     for prefix, part in module.named_modules(remove_duplicate=False):
         for table in (part._parameters, part._buffers):
             found.update({f"{prefix}.{name}" if prefix else name: (table, name) for name in table})
     return found
 
 
-def _tied(module: Module, given: dict[str, Tensor], places: dict[str, tuple[dict[str, Any], str]]) -> dict[str, Tensor]:
+def _tied(module: Module, given: dict[str, Tensor], places: dict[str, tuple[Any, str]]) -> dict[str, Tensor]:
     """What is given, also for the other names of the same tensors."""
     names: dict[int, list[str]] = {}
     for name, (table, key) in places.items():
@@ -37,6 +37,46 @@ def _tied(module: Module, given: dict[str, Tensor], places: dict[str, tuple[dict
         if said:
             made.update(dict.fromkeys(group, given[said[0]]))
     return made
+
+
+ABSENT = object()
+
+
+class _Attributes:
+    """Attributes of a module that are neither parameters nor buffers, read and written like a table's entries."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self.module, name, ABSENT)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        own = self.module.__dict__
+        if value is ABSENT:
+            del own[name]
+        elif isinstance(getattr(type(self.module), name, None), property):
+            setattr(self.module, name, value)  # a parametrization takes the value apart
+        else:
+            own[name] = value
+
+
+def _attribute(module: Module, name: str) -> tuple[Any, str]:
+    """Where a tensor goes that is given for no parameter or buffer; names that lead nowhere are refused."""
+    path, _, key = name.rpartition(".")
+    part: Any = module
+    for step in path.split(".") if path else ():
+        if not hasattr(part, step):
+            raise AttributeError(f"{part._get_name()} has no attribute `{step}`")
+        part = getattr(part, step)
+        if not isinstance(part, Module):
+            raise TypeError(f"submodule `{path}`: {part} is not an instance of torch.nn.Module")
+    if not key:
+        raise KeyError('tensor name can\'t be empty string ""')
+    attributes = _Attributes(part)
+    if attributes[key] is not ABSENT and not isinstance(attributes[key], Tensor):
+        raise TypeError(f"attribute `{key}`: {attributes[key]} is not an instance of torch.Tensor")
+    return attributes, key
 
 
 @contextlib.contextmanager
@@ -57,16 +97,7 @@ def _replaced(module: Module, given: dict[str, Tensor], tie_weights: bool, stric
         if missing:
             text += "\n\tMissing key(s): " + ", ".join(f"'{name}'" for name in sorted(missing)) + "."
         raise RuntimeError(text)
-    for name in unexpected:
-        path, _, key = name.rpartition(".")
-        try:
-            part = module.get_submodule(path)
-        except AttributeError:
-            continue
-        if key in part.__dict__:
-            if not isinstance(part.__dict__[key], Tensor):
-                raise TypeError(f"attribute `{key}`: {part.__dict__[key]} is not an instance of torch.Tensor")
-            places[name] = (part.__dict__, key)  # a tensor that is neither a parameter nor a buffer
+    places.update({name: _attribute(module, name) for name in unexpected})
     kept = {name: places[name][0][places[name][1]] for name in given if name in places}
     try:
         for name in kept:
