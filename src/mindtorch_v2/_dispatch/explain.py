@@ -257,7 +257,7 @@ def on_plain_operands(op: Op, values: tuple[Any, ...], form: str, out: Any) -> T
 
 # Ops that may write the same value to an element more than once.
 DOUBTFUL = frozenset({"index_fill_", "masked_fill_", "_index_put_impl_"})
-REPEATABLE = DOUBTFUL | {"fill_", "zero_", "index_put_", "tril_", "triu_"}
+REPEATABLE = DOUBTFUL | {"fill_", "zero_", "index_put_", "threshold_", "tril_", "triu_"}
 
 
 def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:

@@ -46,6 +46,33 @@ declare(
     grad={"grad_output": lambda grad, self, min_val, max_val: aten.hardtanh_backward(grad, self, min_val, max_val),
           "self": _zeros},
 )
+
+
+def _add_relu(self: Tensor, other: Any, alpha: Any) -> Tensor:
+    return aten.relu(aten.add(self, other, alpha=alpha))
+
+
+def _add_relu_(self: Tensor, other: Any, alpha: Any) -> Tensor:
+    return aten.relu_(aten.add_(self, other, alpha=alpha))
+
+
+for _name, _body in (("_add_relu", _add_relu), ("_add_relu_", _add_relu_)):
+    for _kind in ("Tensor", "Scalar"):
+        declare(f"{_name}.{_kind}(Tensor self, {_kind} other, *, Scalar alpha=1) -> Tensor", composite=_body, where="f")
+
+
+def _chooser(name: str) -> Any:
+    def chosen(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+        form = getattr(aten, f"{name}__{'Tensor' if isinstance(other, Tensor) else 'Scalar'}")
+        return form(input, other, alpha=alpha)
+
+    chosen.__name__ = chosen.__qualname__ = name
+    chosen.__doc__ = "`relu` of a sum."
+    return chosen
+
+
+choose("_add_relu", where="f")(_chooser("_add_relu"))
+choose("_add_relu_", where="f")(_chooser("_add_relu_"))
 declare("relu6(Tensor self) -> Tensor", composite=lambda self: aten.hardtanh(self, 0, 6), where="n")
 declare("relu6_(Tensor self) -> Tensor", composite=lambda self: aten.hardtanh_(self, 0, 6), where="n")
 declare(

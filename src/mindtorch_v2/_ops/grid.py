@@ -58,6 +58,11 @@ def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_
     return op(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+# PyTorch has a second kernel for images under this name; here both are one.
+declare("_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
+        "bool align_corners) -> Tensor", where="f",
+        composite=lambda input, grid, interpolation_mode, padding_mode, align_corners: aten.grid_sampler_2d(
+            input, grid, interpolation_mode, padding_mode, align_corners))
 declare("grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "
         "Tensor", composite=_grid_sampler, where="f")
 declare(

@@ -78,8 +78,8 @@ NAMES = {
         "tril_indices triu triu_indices "
     ),
     "grid": (
-        "affine_grid_generator affine_grid_generator_backward grid_sampler grid_sampler_2d "
-        "grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward "
+        "_grid_sampler_2d_cpu_fallback affine_grid_generator affine_grid_generator_backward grid_sampler "
+        "grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward "
     ),
     "grouped": (
         "_grouped_mm "

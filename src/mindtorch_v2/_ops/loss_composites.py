@@ -33,7 +33,7 @@ def _from_probabilities(scores: Tensor, target: Tensor, weight: Tensor | None, r
     if reduction == NONE:
         return aten.neg(aten.sum(losses, (class_dim,), False))
     total = aten.neg(aten.sum(losses))
-    return aten.div__Scalar(total, scores._a.size / classes) if reduction == MEAN else total
+    return aten.div__Scalar(total, scores._a.size / classes if classes else math.nan) if reduction == MEAN else total
 
 
 def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,

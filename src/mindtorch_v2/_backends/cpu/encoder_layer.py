@@ -30,16 +30,20 @@ def masked_softmax(a: Array, mask: Array, dim: int | None, mask_type: int | None
     """Softmax over the scores that the mask does not hide."""
     if mask.dtype != np.bool_:
         raise RuntimeError("Mask should be a boolean tensor")
+    if mask_type is None:
+        if mask.shape != a.shape:
+            raise RuntimeError("Mask Type should be defined: the mask's shape is not that of the scores")
+        mask_type = SCORES
     if mask_type not in (PAIRS, KEYS, SCORES):
         raise RuntimeError("Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 (default_mask)")
     if mask_type == KEYS:
         if mask.shape != (a.shape[0], a.shape[-1]):
-            raise RuntimeError("Mask shape should be (B, L)")
+            raise RuntimeError(f"For mask_type == {KEYS} mask shape should be (B, L)")
         mask = mask[:, None, None, :]
     elif mask_type == PAIRS and mask.shape != a.shape[-2:]:
-        raise RuntimeError("Mask shape should be (L, L)")
+        raise RuntimeError(f"For mask_type == {PAIRS} mask shape should be (L, L)")
     elif mask_type == SCORES and mask.shape != a.shape:
-        raise RuntimeError("Mask shape should match input. mask: "
+        raise RuntimeError(f"For mask_type == {SCORES} mask shape should match input shape. mask: "
                            f"{list(mask.shape)} input: {list(a.shape)}")
     hidden = np.where(mask, a.dtype.type(-math.inf), a)
     return softmax(hidden, a.ndim - 1 if dim is None else dim, False)

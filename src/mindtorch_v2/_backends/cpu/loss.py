@@ -305,6 +305,8 @@ def _check_nll2d(a: Array, target: Array) -> None:
     if a.ndim != 4:
         raise RuntimeError("only batches of spatial inputs supported (4D tensors), but got input of dimension: "
                            f"{a.ndim}")
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {pretty(FROM_NUMPY[target.dtype])}")
     if a.shape[:1] + a.shape[2:] != target.shape:
         raise RuntimeError(f"size mismatch (got input: {list(a.shape)} , target: {list(target.shape)}")
 

@@ -117,7 +117,16 @@ from .pooling import (
     max_unpool3d,
 )
 from .sparse import embedding, embedding_bag
-from .vision import affine_grid, grid_sample, interpolate, upsample, upsample_bilinear, upsample_nearest
+from .vision import (
+    GRID_SAMPLE_INTERPOLATION_MODES,
+    GRID_SAMPLE_PADDING_MODES,
+    affine_grid,
+    grid_sample,
+    interpolate,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
 
 _LOW_PRECISION = ("nn.functional.{0}: products of 8-bit and smaller floating point numbers are not part of this "
                   "runtime; use matmul")
@@ -193,6 +202,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "GRID_SAMPLE_INTERPOLATION_MODES",
+    "GRID_SAMPLE_PADDING_MODES",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",

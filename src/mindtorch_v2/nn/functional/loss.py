@@ -14,6 +14,7 @@ from ..._dtype import int64
 from ..._shape import broadcast_shapes
 from ..._tensor import Tensor
 from ._reduction import get_enum, resolve
+from ._refusing import refuse_gradient
 
 
 def reduced(loss: Tensor, reduction: str, complaint: str = "{} is not valid") -> Tensor:
@@ -99,12 +100,15 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     """
     if size_average is not None or reduce is not None:
         reduction = resolve(size_average, reduce, reduction)
+    if weight is not None and not target.is_floating_point():
+        refuse_gradient("nll_loss_forward", "weight", weight)
     return aten.cross_entropy_loss(input, target, weight, get_enum(reduction), ignore_index, label_smoothing)
 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Minus the log-probability of the target class."""
+    refuse_gradient("nll_loss_forward", "weight", weight)
     return aten.nll_loss_nd(input, target, weight, get_enum(resolve(size_average, reduce, reduction)), ignore_index)
 
 
@@ -116,6 +120,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is "
                          "deprecated. Please ensure they have the same size.")
     if weight is not None:
+        refuse_gradient("binary_cross_entropy", "weight", weight)
         weight = aten.expand(weight, broadcast_shapes(target._a.shape, weight._a.shape))
     return aten.binary_cross_entropy(input, target, weight, number)
 
@@ -131,6 +136,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
         raise RuntimeError(f"result type {pretty(input.dtype)} can't be cast to the desired output type "
                            f"{pretty(target.dtype)}: the target of binary_cross_entropy_with_logits must be floating "
                            "point")
+    refuse_gradient("binary_cross_entropy_with_logits", "weight", weight)
+    refuse_gradient("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
     return aten.binary_cross_entropy_with_logits__default(input, target, weight, pos_weight, number)
 
 

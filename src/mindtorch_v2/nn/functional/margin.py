@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from ._reduction import get_enum, resolve
+from ._refusing import refuse_gradient
 from .loss import reduced
 
 
@@ -38,6 +39,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-target * input))`."""
+    refuse_gradient("soft_margin_loss", "target", target)
     return aten.soft_margin_loss(input, target, get_enum(resolve(size_average, reduce, reduction)))
 
 
@@ -49,6 +51,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
+    refuse_gradient("multi_margin_loss", "weight", weight)
     return aten.multi_margin_loss(input, target, p, margin, weight, number)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
+from ._refusing import refuse_gradient
 
 
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
@@ -56,6 +57,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    for name, statistic in (("running_mean", running_mean), ("running_var", running_var)):
+        refuse_gradient("native_batch_norm", name, statistic)
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
@@ -75,6 +78,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         _verify_spatial_size(input._a.shape)
         if eps <= 0.0:
             raise ValueError(f"instance_norm eps must be positive during training, but got {eps}")
+    for name, statistic in (("running_mean", running_mean), ("running_var", running_var)):
+        refuse_gradient("native_batch_norm", name, statistic)
     return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 

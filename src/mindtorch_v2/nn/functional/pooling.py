@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
+from ._refusing import refuse_gradient
 
 Sizes = int | Sequence[int]
 OutputSizes = int | Sequence[int | None] | None
@@ -244,6 +245,7 @@ def _fractional(input: Tensor, kernel_size: Any, output_size: Any, output_ratio:
     if samples is None:
         batch = 1 if input.ndim == spatial + 1 else input._a.shape[0]
         samples = aten.rand(batch, input._a.shape[-spatial - 1], spatial, dtype=input.dtype, device=input.device)
+    refuse_gradient(name, "random_samples", samples)
     return getattr(aten, name)(input, each(kernel_size), each(output_size), samples)
 
 

@@ -203,6 +203,13 @@ class Module(State, Convert):
                                "Please use only one of them.")
         self._is_full_backward_hook = full
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """A copy that shares everything and owns no parameters, which whoever makes it puts there as plain tensors."""
+        replica = type(self).__new__(type(self))
+        replica.__dict__ = self.__dict__ | {"_parameters": {}, "_buffers": self._buffers.copy(),
+                                            "_modules": self._modules.copy(), "_is_replica": True}
+        return replica
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Nothing but `torch.compile`'s warning: there is no compiler in this runtime."""
         compile_nothing(self, *args, **kwargs)
