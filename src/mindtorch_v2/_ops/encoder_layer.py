@@ -11,6 +11,7 @@ from typing import Any
 
 from .._backends.cpu import encoder_layer as kernels
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
 from .._dtype import bool_
 from .._tensor import Tensor
@@ -33,8 +34,15 @@ declare(
 
 def _is_left_aligned(t: Tensor, mask: Tensor) -> bool:
     """Whether every row of a mask of what is there has it all in front."""
-    if mask._a.dtype != bool or mask.ndim != 2 or mask._a.shape != t._a.shape[:2]:
-        raise RuntimeError("expected a boolean mask over the first two dimensions")
+    if mask._a.dtype != bool:
+        raise RuntimeError("_nested_tensor_from_mask: Expected mask to be of ScalarType Bool, but got "
+                           f"{pretty(mask.dtype)} instead.")
+    if mask.ndim != 2:
+        raise RuntimeError("Padding mask should be 2D")
+    if t.ndim != 3:
+        raise RuntimeError(f"Input should be a 3D tensor, N * L * D, but got {t.ndim} dimensions")
+    if mask._a.shape != t._a.shape[:2]:
+        raise RuntimeError(f"Mask size should match input size: {list(mask._a.shape)} and {list(t._a.shape)}")
     return not bool(aten.any(aten.bitwise_and(aten.bitwise_not(mask[:, :-1]), mask[:, 1:])))
 
 

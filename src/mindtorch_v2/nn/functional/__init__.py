@@ -118,8 +118,8 @@ from .pooling import (
 )
 from .sparse import embedding, embedding_bag
 from .vision import (
-    GRID_SAMPLE_INTERPOLATION_MODES,
-    GRID_SAMPLE_PADDING_MODES,
+    MARGINS,
+    SAMPLING,
     affine_grid,
     grid_sample,
     interpolate,
@@ -127,6 +127,9 @@ from .vision import (
     upsample_bilinear,
     upsample_nearest,
 )
+
+# The modes of grid_sample, and the numbers that its op takes for them.
+GRID_SAMPLE_INTERPOLATION_MODES, GRID_SAMPLE_PADDING_MODES = SAMPLING, MARGINS
 
 _LOW_PRECISION = ("nn.functional.{0}: products of 8-bit and smaller floating point numbers are not part of this "
                   "runtime; use matmul")
@@ -202,8 +205,6 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "GRID_SAMPLE_INTERPOLATION_MODES",
-    "GRID_SAMPLE_PADDING_MODES",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",

@@ -16,8 +16,8 @@ LINEAR = {"linear": (3, "upsample_linear1d"), "bilinear": (4, "upsample_bilinear
           "trilinear": (5, "upsample_trilinear3d"), "bicubic": (4, "upsample_bicubic2d")}
 NEAREST = {"nearest": "upsample_nearest", "nearest-exact": "_upsample_nearest_exact"}
 ALL_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
-SAMPLING = GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
-MARGINS = GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+SAMPLING = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+MARGINS = {"zeros": 0, "border": 1, "reflection": 2}
 AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 
 

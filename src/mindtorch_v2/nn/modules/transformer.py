@@ -11,7 +11,7 @@ from typing import Any
 from ..._attention_backends import FastPath
 from ..._autograd.grad_mode import is_grad_enabled
 from ..._device import DeviceLike
-from ..._dispatch.namespace import aten
+from ..._dispatch.namespace import aten, public
 from ..._dtype import DType, bool_
 from ..._tensor import Tensor
 from .. import functional as F
@@ -96,7 +96,7 @@ class TransformerEncoder(Module):
         """
         if not FastPath.enabled or not self.use_nested_tensor or self.training or padding is None or source.ndim != 3:
             return False
-        if self.mask_check and not aten._nested_tensor_from_mask_left_aligned(source, aten.logical_not(padding)):
+        if self.mask_check and not public._nested_tensor_from_mask_left_aligned(source, aten.logical_not(padding)):
             return False
         if mask is not None:
             return False

@@ -108,8 +108,9 @@ def _replaced(module: Module, given: dict[str, Tensor], tie_weights: bool, stric
         for name, tensor in kept.items():
             table, key = places[name]
             # What the module itself put there meanwhile, such as running statistics, goes to the caller's dictionary.
-            if table[key] is not given[name] and name in asked:
-                asked[name] = table[key]
+            now = table[key] if isinstance(table, _Attributes) else table.get(key, ABSENT)
+            if now is not given[name] and now is not ABSENT and name in asked:
+                asked[name] = now
             table[key] = tensor
 
 
