@@ -25,7 +25,7 @@ def refusal() -> RuntimeError:
 
 def check_shown_once(target: Any) -> None:
     """Raise an error if a write would hit memory that shows an element twice."""
-    if any(step == 0 and count > 1 for step, count in zip(target.strides, target.shape)):
+    if target.size and any(step == 0 and count > 1 for step, count in zip(target.strides, target.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")
 

@@ -117,7 +117,7 @@ class _Tap:
         if op.namespace != "aten":
             return self.ask(op, inplace, arguments, classes)  # gradients that a program registered are inside it
         state = THREAD.state
-        recorded = state.grad and bool(op.grad) and any(one.requires_grad for one in tensors)
+        recorded = state.grad and bool(op.formulas(inplace)) and any(one.requires_grad for one in tensors)
         if recorded and inplace:
             check_inplace(tensors[0])
             MINE.kept = aten.clone(tensors[0]) if needs_old_value(op) else None

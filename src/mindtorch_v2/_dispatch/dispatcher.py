@@ -135,6 +135,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         aten.resize_(out, result._a.shape)
         if not result._a.flags.c_contiguous and op.name not in BY_ROWS and dense(result._a):
             out.as_strided_(result.shape, result.stride())  # memory of its own gets the layout of a new result
+        out._st.version -= 1  # the new size and the new values are one change
     for array in late:
         check_overlap(out._a, array)
     copy_array(out._a, result._a)
@@ -375,7 +376,7 @@ def node_class(op: Op, made: Recipe, inplace: bool) -> type[Node] | None:
         "full_name": name,
         "may_run_user_code": False,
         "__slots__": made.slots,
-        "apply": execute(made.apply)(unpack, unpack_result, list(op.grad.values()), zeros_for),
+        "apply": execute(made.apply)(unpack, unpack_result, list(op.formulas(inplace).values()), zeros_for),
         "saved_names": made.saved,
         "recorded_by": op,
     })

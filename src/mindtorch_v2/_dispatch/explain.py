@@ -264,7 +264,7 @@ def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> An
     """The outcome of writing to locked memory, which shows elements twice, or to a view of such memory; or None."""
     targets = [t for t in ((values[0],) if out is None else out if isinstance(out, (tuple, list)) else (out,))
                if isinstance(t, Tensor) and type(t._a) is np.ndarray and not t._a.flags.writeable]
-    again = [t for t in targets if any(s == 0 and n > 1 for s, n in zip(t._a.strides, t._a.shape))]
+    again = [t for t in targets if t._a.size and any(s == 0 and n > 1 for s, n in zip(t._a.strides, t._a.shape))]
     if again and form not in REPEATABLE:
         return RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "

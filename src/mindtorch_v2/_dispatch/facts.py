@@ -33,7 +33,7 @@ class Facts(NamedTuple):
 def facts_of(op: Op, inplace: bool) -> Facts:
     """The facts of the plain or in-place form of an op."""
     formulas = tuple([((names,) if isinstance(names, str) else tuple(names), formula_parameters(formula))
-                      for names, formula in op.grad.items()])
+                      for names, formula in op.formulas(inplace).items()])
     return Facts(op.schema_text, op.key, op.namespace, inplace, op.composite is not None, op.cpu_full is not None,
                  op.cpu_inplace is not None, isinstance(ufunc_of(op.cpu), np.ufunc), formulas, op.promote,
                  op.scalar_overload is not None, op.view, op.variadic, op.where, op.differentiable)

@@ -26,7 +26,8 @@ _EXACT = """
     linalg_matrix_norm linalg_matrix_power linalg_multi_dot linalg_norm
     linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals
     linalg_vecdot linalg_vector_norm linear log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul
-    matrix_power max.dim min.dim mm mode msort multinomial mv nan_to_num nanquantile narrow_copy neg nonzero norm
+    matrix_power max.dim median.dim min.dim mm mode msort multinomial mv nan_to_num nanmedian.dim nanquantile
+    narrow_copy native_batch_norm neg nonzero norm
     ormqr permute_copy polar qr quantile renorm round scatter scatter_add scatter_reduce searchsorted sgn sign
     signbit slice_scatter softmax softplus softshrink sort split_with_sizes_copy squeeze_copy svd t_copy take
     take_along_dim tensordot topk transpose_copy triangular_solve tril triu trunc unbind_copy unfold_copy
@@ -39,19 +40,24 @@ CASTING = frozenset({"clamp.Tensor", "clamp_max.Tensor", "clamp_min.Tensor"})
 COMPUTED_AS_OUT = frozenset({"cumprod", "cumsum", "nansum", "prod", "sum"})
 # Composite ops that take `out=`; all ops with kernels of their own take it.
 _COMPOSITES = """
+    _chunk_cat _native_batch_norm_legit
     adaptive_avg_pool2d adaptive_avg_pool3d avg_pool2d avg_pool3d cholesky_solve column_stack concat concatenate
     conj_physical cross diag diff dstack ger hstack inner inverse kron linear log_sigmoid log_softmax lu_solve
     matrix_power msort nanmean nll_loss nll_loss2d orgqr ormqr outer qr row_stack softmax square svd take_along_dim
     vstack
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
-# Ops with kernels of their own that do not take `out=`.
-WITHOUT_OUT = frozenset({"_prelu_kernel", "binary_cross_entropy_with_logits", "celu", "clone", "dist", "isfinite",
-                         "isinf", "isreal", "relu", "roll", "rot90"})
-# Ops whose results, written into an `out=` that is resized, lie there row by row, however they would lie without it.
-BY_ROWS = frozenset({"cholesky", "cholesky_solve", "linalg_tensorinv", *(
-    f"fft_{kind}fft{many}" for kind in ("", "i", "r", "ir", "h", "ih") for many in ("", "2", "n"))})
-# Ops that read elements after others were written: `out=` must not be one of the operands.
+# Ops with kernels of their own that take none.
+_WITHOUT_OUT = """
+    _convolution _dirichlet_grad _embedding_bag _log_softmax_backward_data _masked_softmax _prelu_kernel _safe_softmax
+    _sample_dirichlet _softmax_backward_data _standard_gamma_grad _trilinear _unique2 affine_grid_generator
+    as_strided_scatter binary_cross_entropy_with_logits bincount celu clone constant_pad_nd conv_tbc convolution
+    diag_embed diagonal_scatter dist embedding flip grid_sampler_2d grid_sampler_3d isfinite isinf isreal masked_scatter
+    native_channel_shuffle native_dropout native_group_norm native_layer_norm pixel_shuffle pixel_unshuffle put relu
+    roll rot90 segment_reduce select_scatter std_mean trace unsafe_split unsafe_split_with_sizes var_mean
+"""
+WITHOUT_OUT = frozenset(_WITHOUT_OUT.split())
+# Ops that read elements after others were written: `out=` may not be one of the operands.
 APART = frozenset({"cat", "gather", "index_select", "kthvalue", "masked_select", "take"})
 # Those of them that first resize an `out=` of another shape, so that it may have shown elements twice.
 RESIZED_FIRST = frozenset({"cat", "gather", "kthvalue"})

@@ -29,7 +29,8 @@ class Op:
       `<tensor>_options` (its dtype and device), `result`, `result0`…, `needs`.
     - `promote`: how tensor operands are converted to one dtype, see `codegen`.
     - `view`: the result shares the first argument's memory.
-    - `inplace`: an in-place twin `name_` exists; `inplace_node`: its nodes' name, if it is not that of the op's nodes.
+    - `inplace`: an in-place twin `name_` exists; `inplace_node`: its nodes' name, if it is not that of the op's nodes;
+      `inplace_grad`: its formulas, if they are not those of the op.
     - `where`: "f" a torch function, "m" a Tensor method, "n" only in `torch.nn.functional` or internal.
     - `meta`: shape rule on `(shape, dtype)` pairs; `flops`: formula on argument shapes.
     - `namespace`: "aten", unless a program has added the op; `signature` is then the schema to show.
@@ -46,6 +47,7 @@ class Op:
         "forms",
         "grad",
         "inplace",
+        "inplace_grad",
         "inplace_node",
         "key",
         "meta",
@@ -77,6 +79,7 @@ class Op:
         self.composite: Callable[..., Any] | None = facts.pop("composite", None)
         self.grad: dict[Any, Formula] = facts.pop("grad", None) or {}
         self.node: str = facts.pop("node", None) or default_node_name(self.name)
+        self.inplace_grad: dict[Any, Formula] | None = facts.pop("inplace_grad", None)
         self.inplace_node: str = facts.pop("inplace_node", self.node)
         self.promote: str | None = facts.pop("promote", None)
         self.scalar_overload: str | None = facts.pop("scalar_overload", None)
@@ -105,6 +108,10 @@ class Op:
         if self._schema is None:
             self._schema = parse_schema(self.schema_text)
         return self._schema
+
+    def formulas(self, inplace: bool) -> dict[Any, Formula]:
+        """The derivative of the plain or in-place form."""
+        return self.inplace_grad if inplace and self.inplace_grad is not None else self.grad
 
     def __repr__(self) -> str:
         return f"<Op {self.namespace}::{self.name}{'.' * bool(self.overload)}{self.overload}>"

@@ -12,13 +12,9 @@ from typing import Any, NoReturn
 _FORMS = "this runtime does the same with other ops, or not at all"
 # Name -> why it is not there.
 ABSENT = {
-    "_batch_norm_with_update": "a form for compilers; use native_batch_norm",
-    "_chunk_cat": "a form for sharded parameters; use chunk and cat",
     "_efficient_attention_forward": "a kernel of CUDA devices",
     "_flash_attention_forward": "a kernel of CUDA devices",
     **dict.fromkeys(("_scaled_mm", "_scaled_mm_v2"), "products of float8 are not computed here"),
-    "_unsafe_masked_index": "a form for compilers; use where and index",
-    "_unsafe_masked_index_put_accumulate": "a form for compilers; use index_put",
     "_assert_async": _FORMS, "_assert_scalar": _FORMS, "_assert_tensor_metadata": _FORMS,
     "_pin_memory": "pinned memory is the device's own; use Tensor.pin_memory",
     "_scaled_dot_product_cudnn_attention": "a kernel of CUDA devices",

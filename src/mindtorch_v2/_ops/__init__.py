@@ -47,6 +47,7 @@ from .late_names import NAMES
 LATE_FAMILIES = (
     "amp",
     "attention",
+    "compiled_forms",
     "conv_tbc",
     "convolution",
     "ctc",

@@ -18,12 +18,19 @@ from .._warn import warn_once
 
 _name: str
 _ufunc: Any
+
+
+def _comparison(name: str, kernel: Any) -> None:
+    """The result is boolean and has no gradient; in place it is a float, whose gradient is zero."""
+    declare(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernel, promote="compare", inplace=True,
+            inplace_grad={"self": lambda grad: aten.zeros_like(grad), "other": lambda grad: aten.zeros_like(grad)},
+            inplace_node=f"{name.capitalize()}Backward1", scalar_overload="Scalar", meta="broadcast")
+
+
 for _name, _ufunc in (("eq", np.equal), ("ne", np.not_equal)):
-    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=elements.shared(_ufunc), promote="compare",
-            inplace=True, scalar_overload="Scalar", meta="broadcast")
+    _comparison(_name, elements.shared(_ufunc))
 for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
-    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.ordered(_name, elements.shared(_ufunc)),
-            promote="compare", inplace=True, scalar_overload="Scalar", meta="broadcast")
+    _comparison(_name, kernels.ordered(_name, elements.shared(_ufunc)))
 
 # -- logic and bits ------------------------------------------------------------------------------------------------
 

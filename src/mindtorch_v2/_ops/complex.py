@@ -58,12 +58,12 @@ def conjugate(input: Tensor) -> Tensor:
     return aten._conj(input) if input.is_cpu else aten._conj_copy(input)
 
 
-declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="f", inplace=True, meta="same",
+declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="f", meta="same",
+        cpu_inplace=lambda a: np.conjugate(a, a) if a.dtype.kind == "c" else a, inplace_node="ConjPhysicalBackward1",
         node="ConjPhysicalBackward0", grad={"self": lambda grad: aten.conj_physical(grad)})
 declare("conj_physical(Tensor self) -> Tensor",
         composite=lambda self: aten._conj_physical(self) if is_complex(self) else self)
-declare("conj_physical_(Tensor self) -> Tensor",
-        composite=lambda self: aten._conj_physical_(self) if is_complex(self) else self)
+declare("conj_physical_(Tensor self) -> Tensor", composite=lambda self: aten._conj_physical_(self))
 declare("resolve_conj(Tensor self) -> Tensor",
         composite=lambda self: aten.clone(self) if is_conj(self._a) else self)
 declare("resolve_neg(Tensor self) -> Tensor",

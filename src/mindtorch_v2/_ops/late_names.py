@@ -9,6 +9,9 @@ NAMES = {
         "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward "
         "scaled_dot_product_attention "
     ),
+    "compiled_forms": (
+        "_batch_norm_with_update _chunk_cat _unsafe_masked_index _unsafe_masked_index_put_accumulate "
+    ),
     "conv_tbc": (
         "conv_tbc conv_tbc_backward "
     ),

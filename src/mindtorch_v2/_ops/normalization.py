@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .._backends.cpu import normalization as kernels
 from .._backends.meta import MetaArray
 from .._dispatch.dtype_rules import unsupported
@@ -185,10 +183,9 @@ def _batch_norm_gradients(grad: Tensor, input: Any, weight: Any, running_mean: A
 
 def _batch_norm_shapes(a: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                        momentum: float, eps: float) -> tuple[Any, Any, Any]:
-    kind = np.float32 if a.dtype.itemsize == 2 else a.dtype
+    kind = kernels.dtype_kept(a, weight, bias, running_mean, running_var)
     count = a.shape[1] if training else 0
-    return (MetaArray.empty(a.shape, a.dtype), MetaArray.empty((count,), np.dtype(kind)),
-            MetaArray.empty((count,), np.dtype(kind)))
+    return MetaArray.empty(a.shape, a.dtype), MetaArray.empty((count,), kind), MetaArray.empty((count,), kind)
 
 
 declare(

@@ -78,7 +78,7 @@ def _moments(name: str, returns: str, kernel: Any, backward: Any, where: str) ->
                             "'correction'")
         if unbiased is None or out is not None:
             correction = int(unbiased) if unbiased is not None else correction
-            return full(input, dim, correction=correction, keepdim=keepdim, out=out)
+            return full(input, dim, correction=correction, keepdim=keepdim, **({} if out is None else {"out": out}))
         if dim is None and not keepdim:
             return getattr(aten, f"{name}__default")(input, unbiased)
         return getattr(aten, f"{name}__dim")(input, dim, unbiased, keepdim)

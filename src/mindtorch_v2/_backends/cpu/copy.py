@@ -49,8 +49,7 @@ def fill_from_array(target: Array, value: Array) -> Array:
     """Set every element to a 0-d array's value."""
     if value.ndim:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
-    target[...] = value.astype(target.dtype)
-    return target
+    return memory.copy_into(target, value)
 
 
 def zero(target: Array) -> Array:

@@ -11,6 +11,7 @@ from ..._dispatch.observer import HOOK
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT8, FROM_NUMPY, DefaultDtype, bfloat16, dtype
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
+from ..._warn import warn_once
 from ..geometry import is_dense, memory_order, ordered_strides
 from . import elements, providers
 
@@ -164,6 +165,7 @@ def copy_into(target: Array, source: Array) -> Array:
             source.flags.c_contiguous) and providers.moves() and providers.native.copy(target, source)):
         return target
     if source.dtype.kind == "c" and kind not in "cb":
+        warn_once("Casting complex values to real discards the imaginary part")
         source = source.real
     if kind in "iu" and target.dtype.itemsize < 8 and FROM_NUMPY[source.dtype].is_floating_point:
         source = _whole(source, kind)

@@ -270,6 +270,11 @@ def _check_one_dtype(a: Array, *parameters: Array | None) -> None:
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
 
 
+def dtype_kept(a: Array, *parameters: Array | None) -> np.dtype:
+    """The dtype of the statistics that are kept for backward: 16 bits, unless a parameter or statistic has more."""
+    return max((p.dtype for p in parameters if p is not None), key=lambda dtype: dtype.itemsize, default=a.dtype)
+
+
 @providers.direct("batch_norm")
 def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
                running_var: Array | None, training: bool, momentum: float, eps: float) -> tuple[Array, Array, Array]:
@@ -277,12 +282,14 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
     _check_one_dtype(a, weight, bias, running_mean, running_var)
     x = _channels(wide(a))
     parameters = [None if p is None else wide(p) for p in (weight, bias)]
+    kept = dtype_kept(a, weight, bias, running_mean, running_var)
     if training and providers.rows(x, *(p for p in parameters if p is not None)):
         made = empty_like_contiguous(a, x.dtype)
         mean, variance, invstd = (np.empty(x.shape[1], x.dtype) for _ in range(3))  # each is a separate tensor
         providers.native.batch_norm(made, x, mean, variance, invstd, *parameters, eps, True)
         _update_running(running_mean, running_var, mean, variance, x.shape[0] * x.shape[2], momentum)
-        return made.reshape(a.shape).astype(a.dtype, copy=False), mean, invstd
+        return (made.reshape(a.shape).astype(a.dtype, copy=False), mean.astype(kept, copy=False),
+                invstd.astype(kept, copy=False))
     if training:
         count = x.shape[0] * x.shape[2]
         mean = channel_sums(x) / x.dtype.type(count) if count else np.full(x.shape[1], np.nan, x.dtype)
@@ -298,10 +305,10 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
         if providers.rows(x, *given, *(p for p in parameters if p is not None)):
             made = empty_like_contiguous(a, x.dtype)
             providers.native.batch_norm(made, x, *given, np.empty(x.shape[1], x.dtype), *parameters, eps, False)
-            return made.reshape(a.shape).astype(a.dtype, copy=False), _nothing(x.dtype), _nothing(x.dtype)
+            return made.reshape(a.shape).astype(a.dtype, copy=False), _nothing(kept), _nothing(kept)
         scale = 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
         made = _centred(a, x, wide(running_mean))
-        mean = invstd = _nothing(x.dtype)
+        mean = invstd = _nothing(kept)
     scale = (scale if weight is None else scale * wide(weight))[:, None]
     with SpreadInPlace(x.shape[2]):
         for part in parts(x.shape[0], x.shape[1] * x.shape[2]):
@@ -309,7 +316,8 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
             block *= scale
             if bias is not None:
                 block += wide(bias)[:, None]
-    return made.reshape(a.shape).astype(a.dtype, copy=False), mean, invstd
+    return (made.reshape(a.shape).astype(a.dtype, copy=False), mean.astype(kept, copy=False),
+            invstd.astype(kept, copy=False))
 
 
 @providers.direct("batch_norm_back")
@@ -319,7 +327,7 @@ def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mea
     """Gradients of input, weight and bias; those not requested are empty."""
     x, pull = _channels(wide(a)), _channels(wide(grad))
     if train:
-        mean, invstd = save_mean, save_invstd
+        mean, invstd = wide(save_mean), wide(save_invstd)
     else:
         mean, invstd = wide(running_mean), 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
     parameter = a.dtype if weight is None else weight.dtype
