@@ -114,23 +114,37 @@ declare("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, flo
 # -- group norm --------------------------------------------------------------------------------------------------------
 
 
-def _group_norm_gradients(grad: Tensor, input: Any, weight: Any, n: int, c: int, hxw: int, group: int, eps: float,
+def _group_norm_gradients(given_grads: Any, input: Any, weight: Any, n: int, c: int, hxw: int, group: int, eps: float,
                           result1: Any, result2: Any, needs: Any) -> Gradients:
-    if not THREAD.state.grad:
+    grad, of_mean, of_rstd = given_grads
+    if not THREAD.state.grad and of_mean is of_rstd is None:
         made = aten.native_group_norm_backward(aten.contiguous(grad), input, result1, result2, weight, n, c, hxw,
                                                group, needs)
         return _asked(made, needs)
-    rows, cells = (n, group, c // group * hxw), (n, c, hxw)
-    pull = aten.reshape(grad, cells)
-    scaled = pull if weight is None else pull * aten.view(weight, (c, 1))
-    first, normal = _recordable_gradient(aten.reshape(scaled, rows), aten.reshape(input, rows), (2,), eps)
-    normal = aten.reshape(normal, cells)
-    return _asked((aten.reshape(first, input._a.shape), aten.sum(pull * normal, (0, 2)), aten.sum(pull, (0, 2))), needs)
+    count = c // group * hxw
+    rows, cells = (n, group, count), (n, c, hxw)
+    x = aten.reshape(input, rows)
+    first = second = third = None
+    if grad is not None:
+        pull = aten.reshape(grad, cells)
+        scaled = pull if weight is None else pull * aten.view(weight, (c, 1))
+        first, normal = _recordable_gradient(aten.reshape(scaled, rows), x, (2,), eps)
+        second, third = aten.sum(pull * aten.reshape(normal, cells), (0, 2)), aten.sum(pull, (0, 2))
+    # The statistics are seldom used: their gradients come on top.
+    mean = aten.mean(x, (2,), True)
+    if of_mean is not None:
+        part = aten.expand(aten.reshape(of_mean, (n, group, 1)), rows) / count
+        first = part if first is None else first + part
+    if of_rstd is not None:
+        rstd = aten.rsqrt(aten.mean((x - mean) * (x - mean), (2,), True) + eps)
+        part = aten.reshape(of_rstd, (n, group, 1)) * aten.pow(rstd, 3) * (x - mean) / -count
+        first = part if first is None else first + part
+    return _asked((aten.reshape(first, input._a.shape), second, third), needs)
 
 
 declare(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int n, int c, int hxw, int group, float eps) -> "
-    "(Tensor, Tensor, Tensor)", cpu=kernels.group_norm, where="f", differentiable=(0,),
+    "(Tensor, Tensor, Tensor)", cpu=kernels.group_norm, where="f",
     grad={("input", "weight", "bias"): _group_norm_gradients},
 )
 declare(

@@ -26,6 +26,13 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "fill_ tensor": lambda t, x: x.fill_(t.tensor(2.0)),
     "div rounded": lambda t, x: t.div(x, 0.5, rounding_mode="floor"),
     "div_ rounded": lambda t, x: x.div_(0.5, rounding_mode="trunc"),
+    "eq_": lambda t, x: x.eq_(t.zeros(4, 1)),
+    "ne_": lambda t, x: x.ne_(x * 1),
+    "lt_": lambda t, x: x.lt_(t.zeros(1)),
+    "less_equal_": lambda t, x: x.less_equal_(t.zeros(1)),
+    "gt_": lambda t, x: x.gt_(t.zeros(1)),
+    "ge_": lambda t, x: x.ge_(t.zeros(1, requires_grad=True)),
+    "conj_physical_": lambda t, x: x.conj_physical_(),
 }
 
 
@@ -42,6 +49,13 @@ def test_node_and_gradient(name: str) -> None:
     for mine, other in zip(got[1:], want[1:]):
         assert ours.tensor(mine).shape == ours.tensor(other).shape
         assert ours.tensor(mine).allclose(ours.tensor(other), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["eq_", "gt_", "less_equal_", "conj_physical_"])
+def test_leaves_are_refused(name: str) -> None:
+    for t in (ours, theirs):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            CASES[name](t, t.ones(4, 1, requires_grad=True))
 
 
 @pytest.mark.parametrize("name", ["leaky_relu_", "elu_"])

@@ -217,8 +217,8 @@ def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight:
     scales = np.ones(c, x.dtype) if weight is None else wide(weight)
     count = x.dtype.type(max(c // group * hxw, 1))
     # (weight * pull - its mean - centred * slope) * rstd, with the numbers of a group in each of its channels.
-    slope = (along * scales).reshape(n, group, -1).sum(2) * spread * spread * spread / -count
-    level = (total * scales).reshape(n, group, -1).sum(2) * spread / -count
+    slope = (along * scales).reshape(n, group, c // group).sum(2) * spread * spread * spread / -count
+    level = (total * scales).reshape(n, group, c // group).sum(2) * spread / -count
     slopes, levels = _of_channels(slope, None, n, c, group), _of_channels(level, None, n, c, group)
     factors = _of_channels(spread, weight, n, c, group)
     with SpreadInPlace(hxw):
