@@ -116,7 +116,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
             argument.is_tensor for argument in op.schema.arguments):  # others make their result anywhere
         raise on_two_devices(result.device, out.device)
     if result._a.dtype != out._a.dtype:
-        check_out(op, result._a.dtype, out._a.dtype)
+        check_out(op, result._a.dtype, out._a.dtype, inputs)
     if result.requires_grad:
         raise_out_grad(op)
     apart = op.name in APART
@@ -135,7 +135,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         aten.resize_(out, result._a.shape)
         if not result._a.flags.c_contiguous and op.name not in BY_ROWS and dense(result._a):
             out.as_strided_(result.shape, result.stride())  # memory of its own gets the layout of a new result
-        out._st.version -= 1  # the new size and the new values are one change
+        out.shared().version -= 1  # the new size and the new values are one change
     for array in late:
         check_overlap(out._a, array)
     copy_array(out._a, result._a)

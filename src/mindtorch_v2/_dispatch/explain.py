@@ -108,7 +108,9 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         if refused is not None:
             return refused
     if foreign and tensors:
-        return unsupported(f"{form.rstrip('_')}_cpu", tensors[0]._a.dtype)
+        named = "div_floor" if op.name == "floor_divide" else form.rstrip("_")
+        numbers = [value for value in values if type(value) is complex]
+        return unsupported(f"{named}_cpu", result_dtype([t._a for t in tensors], numbers).np)
     if isinstance(error, MemoryError):
         return no_memory(error)
     if isinstance(error, ValueError) and str(error).startswith(_TOO_BIG):

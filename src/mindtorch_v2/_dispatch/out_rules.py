@@ -15,7 +15,7 @@ from .._dtype import FROM_NUMPY
 from .promotion import check_cast, pretty
 
 _EXACT = """
-    _log_softmax _softmax addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy
+    _log_softmax _softmax abs addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy
     avg_pool2d avg_pool3d baddbmm bitwise_not bmm bucketize ceil clamp clamp_max clamp_min complex conj_physical
     cross cummax cummin diag
     diagonal_copy dot expand_copy fft_ihfft float_power floor frac frexp gather gelu hardshrink heaviside histc
@@ -25,7 +25,7 @@ _EXACT = """
     linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matmul
     linalg_matrix_norm linalg_matrix_power linalg_multi_dot linalg_norm
     linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals
-    linalg_vecdot linalg_vector_norm linear log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul
+    linalg_vecdot linalg_vector_norm linear log_sigmoid log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul
     matrix_power max.dim median.dim min.dim mm mode msort multinomial mv nan_to_num nanmedian.dim nanquantile
     narrow_copy native_batch_norm neg nonzero norm
     ormqr permute_copy polar qr quantile renorm round scatter scatter_add scatter_reduce searchsorted sgn sign
@@ -65,7 +65,7 @@ RESIZED_FIRST = frozenset({"cat", "gather", "kthvalue"})
 NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
          "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
          "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-FOUND = frozenset({"bitwise_not", "ceil", "clamp", "clamp_max", "clamp_min",
+FOUND = frozenset({"abs", "bitwise_not", "ceil", "clamp", "clamp_max", "clamp_min",
                    "conj_physical", "floor", "frac", "gelu", "hardshrink", "neg",
                    "round", "sgn", "sign", "softplus", "softshrink", "trunc"})
 JOINS = frozenset({"cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack", "stack", "vstack"})
@@ -120,10 +120,11 @@ def _said(name: str, result: np.dtype, wanted: np.dtype) -> str:
     return WORDS[name].format(source=pretty(FROM_NUMPY[result]), target=pretty(FROM_NUMPY[wanted]))
 
 
-def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
+def check_out(op: Any, result: np.dtype, wanted: np.dtype, inputs: tuple[Any, ...] = ()) -> None:
     """Raise PyTorch's error if a result of one dtype cannot go into an `out=` of another."""
     name = op.name
-    if op.key in CASTING or (name not in EXACT and op.key not in EXACT and name not in COMPUTED_AS_OUT):
+    if op.key in CASTING or (name not in EXACT and op.key not in EXACT and name not in COMPUTED_AS_OUT) or (
+            name == "abs" and inputs and inputs[0].dtype.kind == "c"):  # whose result has another dtype anyway
         try:
             if name in REAL_SPECTRA and wanted.kind == "c":
                 raise RuntimeError("a real result for a complex tensor")

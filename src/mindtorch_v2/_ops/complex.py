@@ -53,6 +53,8 @@ declare("_neg_view(Tensor self) -> Tensor", cpu=FLIPS["_neg_view"], where="f", v
 @choose("conj")
 def conjugate(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor is its own. On the host it is a view, on other devices it is computed."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"conj(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if not is_complex(input):
         return input
     return aten._conj(input) if input.is_cpu else aten._conj_copy(input)

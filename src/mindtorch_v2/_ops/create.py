@@ -225,8 +225,9 @@ def pinned(tensor: Tensor) -> Tensor:
 def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None, pin_memory: bool | None = False) -> Tensor:
     """The last step of every factory: `out=`, `pin_memory=` and `requires_grad=`."""
     if out is not None:
-        aten.resize_(out, tensor._a.shape)
-        out._st.version -= 1  # the new size and the new values are one change
+        if out._a.shape != tensor._a.shape:
+            aten.resize_(out, tensor._a.shape)
+            out.shared().version -= 1  # the new size and the new values are one change
         aten.copy_(out, tensor)
         return out
     if pin_memory:

@@ -324,7 +324,13 @@ def _scalar_to_powers(base: Any, exponent: Any) -> Any:
 
 def _copy(tensors: Any, src: Any, non_blocking: bool) -> Any:
     check_list(tensors, "_foreach_copy_")
+    if not isinstance(src, (list, tuple)):
+        raise TypeError("_foreach_copy_(): argument 'src' (position 2) must be tuple of Tensors, not "
+                        f"{type(src).__name__}")
     check_lists(tensors, src)
+    for position, source in enumerate(src):
+        if not isinstance(source, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 1, but got {type(source).__name__}")
     for tensor, source in zip(tensors, src, strict=True):
         aten.copy_(tensor, source, non_blocking)
     return tensors

@@ -22,7 +22,7 @@ from .._tensor import Tensor
 Gradients = tuple[Any, Any, Any]
 
 
-def _asked(made: tuple[Tensor, ...], needs: tuple[bool, ...]) -> Gradients:
+def _asked(made: tuple[Tensor | None, ...], needs: tuple[bool, ...]) -> Gradients:
     """The gradients that were asked for."""
     return tuple(m if n else None for m, n in zip(made, needs, strict=True))  # type: ignore[return-value]
 

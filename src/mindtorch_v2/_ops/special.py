@@ -199,10 +199,11 @@ def _mvlgamma_backward(grad: Any, self: Any, p: int) -> Any:
 
 
 @choose("mvlgamma")
-def _checked_mvlgamma(self: Tensor, p: int, *, out: Any = None) -> Tensor:
-    if self.dtype is bool_:
+def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+    if isinstance(input, Tensor) and input.dtype is bool_:
         raise RuntimeError("mvlgamma: The input tensor may not be a boolean tensor.")
-    return aten.mvlgamma__default(self, p, out=out)
+    return aten.mvlgamma__default(input, p, out=out)
 
 
 declare("mvlgamma(Tensor self, int p) -> Tensor", promote="float", inplace=True, meta="same",

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._dispatch.promotion import (
     FLOAT_DTYPES,
+    REAL_FLOATS,
     pretty,
     promote_arrays,
     promote_list,
@@ -133,6 +134,8 @@ def clamp(a: Array, low: Any, high: Any) -> Array:
     wanted = a.dtype
     if wanted not in FLOAT_DTYPES or type(low) not in PLAIN or type(high) not in PLAIN:
         wanted = result_dtype([a], [bound for bound in (low, high) if bound is not None]).np
+        if wanted.kind == "c":
+            raise NotImplementedError("clamp is not supported for complex types")
         if wanted.kind == "b":
             raise unsupported("clamp_min_scalar_cpu" if high is None else "clamp_max_scalar_cpu" if low is None else
                               "clamp_scalar_cpu", wanted)
@@ -161,6 +164,8 @@ def clamp_by_tensors(a: Array, low: Array | None, high: Array | None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     bounds = [bound for bound in (low, high) if bound is not None]
     a, *promoted = promote_list([a, *bounds])
+    if a.dtype.kind == "c":
+        raise unsupported("minimum_cpu" if low is None else "maximum_cpu", a.dtype)
     if a.dtype.kind == "b" and len(bounds) == 2:
         raise unsupported("clamp_cpu", a.dtype)
     if low is not None:
@@ -170,12 +175,12 @@ def clamp_by_tensors(a: Array, low: Array | None, high: Array | None) -> Array:
 
 def clamp_min(a: Array, low: Any) -> Array:
     """Not less than a number."""
-    return _clamped(a, low, None) if a.dtype in FLOAT_DTYPES and a.dtype.kind != "c" else clamp(a, low, None)
+    return _clamped(a, low, None) if a.dtype in REAL_FLOATS and type(low) is not complex else clamp(a, low, None)
 
 
 def clamp_max(a: Array, high: Any) -> Array:
     """Not more than a number."""
-    return _clamped(a, None, high) if a.dtype in FLOAT_DTYPES and a.dtype.kind != "c" else clamp(a, None, high)
+    return _clamped(a, None, high) if a.dtype in REAL_FLOATS and type(high) is not complex else clamp(a, None, high)
 
 
 def clamp_min_tensor(a: Array, low: Array) -> Array:

@@ -27,7 +27,7 @@ multiply_reduce: Callable[..., Any] = np.multiply.reduce
 maximum_reduce: Callable[..., Any] = np.maximum.reduce
 minimum_reduce: Callable[..., Any] = np.minimum.reduce
 INT64 = np.dtype(np.int64)
-UINT8, FLOAT32 = np.dtype(np.uint8), np.dtype(np.float32)
+UINT8 = np.dtype(np.uint8)
 
 
 def wide(a: Array) -> Array:
@@ -42,7 +42,7 @@ def accumulator(a: Array, to: dtype | None) -> tuple[Array, np.dtype]:
     else:
         result = to.np
     if result in HALF_TYPES:
-        return (to_dtype(a, FLOAT32) if a.dtype.kind == "c" else a.astype(np.float32)), result
+        return (to_dtype(a, np.dtype(np.float32)) if a.dtype.kind == "c" else a.astype(np.float32)), result
     return (a if a.dtype == result else to_dtype(a, result)), result
 
 
