@@ -62,6 +62,8 @@ def tensor(data: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
     >>> torch.tensor([[1, 2], [3, 4]]).dtype
     torch.int64
     """
+    if type(requires_grad) is not bool:
+        raise TypeError(f"tensor(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -91,6 +93,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     dtype_of_array(ndarray.dtype)
     if any(s < 0 for s in ndarray.strides):
         raise ValueError(NEGATIVE_STRIDES)
+    if any(s % ndarray.itemsize for s in ndarray.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                         "reallocate the memory.")
     if not ndarray.flags.writeable:
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to "
@@ -131,10 +136,11 @@ def construct(kind: dtype, args: tuple[Any, ...]) -> Tensor:
     if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray, range)):
         return from_sequence(list(first) if isinstance(first, range) else first, kind)
     from ._tensor_facts import set_
-    from ._typed_storage import TypedStorage
+    from ._typed_storage import TypedStorage, typed_as
 
-    if len(args) == 1 and isinstance(first, TypedStorage):
-        return set_(aten.empty((0,), dtype=kind), first, 0, (first.size(),), (1,))
+    if len(args) == 1 and isinstance(first, (Storage, TypedStorage)):
+        held = typed_as(kind, first)
+        return set_(aten.empty((0,), dtype=kind), held, 0, (held.nbytes() // kind.itemsize,), (1,))
     if isinstance(first, str):
         raise TypeError("new(): invalid data type 'str'")
     raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")

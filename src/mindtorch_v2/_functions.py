@@ -34,6 +34,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that all of these broadcast to."""
     result: list[int] = []
     for number, given in enumerate(shapes):
+        if not isinstance(given, (int, tuple, list)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {given}")
         shape = (given,) if isinstance(given, int) else tuple(given)
         result = [1] * (len(shape) - len(result)) + result
         for place in range(-1, -len(shape) - 1, -1):

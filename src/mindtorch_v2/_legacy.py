@@ -7,7 +7,7 @@ from typing import Any
 from ._construct import construct
 from ._device import DeviceLike
 from ._dtype import ALL_DTYPES, dtype
-from ._tensor import Tensor
+from ._tensor import Tensor, check_options, strided
 
 NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
          "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
@@ -22,7 +22,8 @@ class LegacyType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.device.type == cls.where and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, device: DeviceLike = None) -> Tensor:
+    def __call__(cls, *args: Any, device: DeviceLike = None, **unknown: Any) -> Tensor:
+        check_options(cls.where, device, unknown)
         made = construct(cls.dtype, args)
         return made if cls.where == "cpu" else made.to(cls.where)
 
@@ -32,6 +33,7 @@ def types_of(where: str) -> dict[str, LegacyType]:
     package = "torch" if where == "cpu" else f"torch.{where}"
     return {f"{NAMES[kind.name]}Tensor": LegacyType(
         f"{NAMES[kind.name]}Tensor", (), {"dtype": kind, "where": where, "__module__": package,
+                                          "layout": strided, "is_cuda": False, "is_sparse": False,
                                           "__doc__": f"Makes tensors of {kind}."})
             for kind in ALL_DTYPES if kind.name in NAMES}
 

@@ -61,6 +61,23 @@ class Generator:
         self._engine.set_state(to_host(new_state._a))
         return self
 
+    def get_offset(self) -> int:
+        """How far a stream of a device is; the CPU's has none."""
+        raise RuntimeError(f"{self._device.type.upper()} Generator does not use offset")
+
+    def set_offset(self, offset: int) -> Generator:
+        """Refused: the CPU's stream has no offset."""
+        self.get_offset()
+        return self
+
+    def graphsafe_get_state(self) -> Generator:
+        """Refused: there are no graphs that keep a generator."""
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Refused: there are no graphs that keep a generator."""
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
+
     def clone_state(self) -> Generator:
         """A generator that continues the same stream independently."""
         return Generator(self._device).set_state(self.get_state())

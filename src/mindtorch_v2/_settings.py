@@ -11,7 +11,7 @@ from ._device import CPU, DeviceLike, as_device, device
 from ._dispatch.state import THREAD
 from ._dtype import dtype, set_default_dtype
 from ._legacy import LegacyType, type_by_name
-from ._warn import Always
+from ._warn import Always, warn_once
 
 
 class _Settings:
@@ -129,6 +129,8 @@ def set_default_device(device: DeviceLike) -> None:
 
 def set_default_tensor_type(t: Any) -> None:
     """Set the default floating type by the name of an old tensor class, or the class."""
+    warn_once("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+              "torch.set_default_dtype() and torch.set_default_device() as alternatives.")
     kind: dtype = type_by_name(t) if isinstance(t, str) else t.dtype if isinstance(t, LegacyType) else _bad_type(t)
     set_default_dtype(kind)
 

@@ -207,4 +207,4 @@ def as_shape(values: Any) -> Shape:
         wrong = [v for v in several if not hasattr(v, "__index__")]
         if not wrong or hasattr(wrong[0], "__torch_function__"):
             raise
-        raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong[0]).__name__}") from None
+        raise TypeError(f"argument 'size' (position 1) must be tuple of ints, not {type(wrong[0]).__name__}") from None

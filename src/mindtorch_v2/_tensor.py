@@ -447,11 +447,19 @@ def check_assigned_grad(tensor: Tensor, value: Any) -> None:
         )
 
 
-def construct_legacy(cls: type, *args: Any, device: DeviceLike = None) -> Tensor:
+def check_options(where: str, device: DeviceLike, unknown: dict[str, Any], name: str = "new") -> None:
+    """Refuse what the old constructors of a device do not take."""
+    if unknown:
+        raise TypeError(f"{name}() received an invalid combination of arguments: some of the keywords were incorrect: "
+                        f"{', '.join(unknown)}")
+    if device is not None and as_device(device).type != where:
+        raise RuntimeError(f"legacy constructor expects device type: {where} but device type: "
+                           f"{as_device(device).type} was passed")
+
+
+def construct_legacy(cls: type, *args: Any, device: DeviceLike = None, **unknown: Any) -> Tensor:
     """`torch.Tensor(2, 3)` and `torch.Tensor([1, 2])`: the old constructor, in the default dtype."""
-    if device is not None and as_device(device) != CPU:
-        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {as_device(device).type} was "
-                           "passed")
+    check_options("cpu", device, unknown)
     if len(args) == 1 and isinstance(args[0], Tensor):
         return wrap_as(cls, args[0]._a)
     made: Tensor = LEGACY[0](DefaultDtype.value, args)

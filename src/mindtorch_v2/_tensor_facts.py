@@ -35,7 +35,8 @@ from ._moving import share
 from ._shape import numel
 from ._shared_memory import is_shared_memory
 from ._storage import Shared, Storage
-from ._tensor import Tensor, move, strided, wrap_as
+from ._storage_removal import warn
+from ._tensor import Tensor, check_options, move, strided, wrap_as
 from ._typed_storage import TypedStorage, storage_class, typed_as
 
 # -- questions -------------------------------------------------------------------------------------------------------
@@ -101,12 +102,13 @@ def to_dense(self: Tensor, dtype: DType | None = None, *, masked_grad: bool = Tr
 
 def storage(self: Tensor) -> TypedStorage:
     """The storage, read in this tensor's dtype."""
-    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+    warn()
+    return _typed_storage(self)
 
 
 def _typed_storage(self: Tensor) -> TypedStorage:
     """`storage` for PyTorch's own parts, which does not speak of its end."""
-    return storage(self)
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
 
 
 def storage_type(self: Tensor) -> Any:
@@ -319,8 +321,9 @@ def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None, device: D
                        requires_grad=requires_grad, pin_memory=pin_memory)
 
 
-def new(self: Tensor, *args: Any, device: DeviceLike = None, size: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, device: DeviceLike = None, size: Any = None, **unknown: Any) -> Tensor:
     """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor."""
+    check_options(self.device.type, device, unknown)
     if size is not None:
         return aten.empty(tuple(size), dtype=self.dtype)
     return construct(self.dtype, args)

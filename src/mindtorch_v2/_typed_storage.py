@@ -16,6 +16,7 @@ from ._dtype import ALL_DTYPES, DefaultDtype, cpp_name, dtype, dtype_from_name
 from ._legacy import NAMES
 from ._shared_memory import NamedMap
 from ._storage import Storage as Bytes
+from ._storage_removal import warn, warning
 from ._tensor import Tensor
 
 DType = dtype  # where an argument has the name of the class
@@ -42,9 +43,11 @@ class StorageType(type):
             return _new(int(given), np.dtype(np.uint8), device)
         if isinstance(given, Tensor) or not hasattr(given, "__getitem__"):
             raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(given).__name__}")
-        if not all(isinstance(one, (int, np.integer)) for one in given):
-            raise RuntimeError("torch.UntypedStorage(): tried to construct a storage from a sequence "
-                               f"({type(given).__name__}), but one of the items was not of type int")
+        for one in given:
+            if not isinstance(one, (int, np.integer)):
+                raise RuntimeError(f"torch.UntypedStorage(): tried to construct a storage from a sequence "
+                                   f"({type(given).__name__}), but one of the items was of type {type(one).__name__} "
+                                   "instead of int")
         made = _new(len(given), np.dtype(np.uint8), device)
         if made.device == CPU:
             made.bytes()[...] = np.array(given, np.int64).astype(np.uint8)
@@ -83,12 +86,19 @@ class UntypedStorage(metaclass=StorageType):
     def from_buffer(buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *,
                     dtype: dtype | None = None, device: Any = None) -> Bytes:
         """A copy of bytes that hold elements of a dtype, brought to this machine's byte order."""
-        return TypedStorage.from_buffer(buffer, byte_order, count, offset, dtype=dtype, device=device).untyped()
+        if dtype is None:
+            raise RuntimeError("from_buffer(): argument 'dtype' cannot be None")
+        return _of_buffer(buffer, byte_order, count, offset, dtype, device)._untyped
 
 
 def _refuse(reason: str, kind: type[Exception] = RuntimeError) -> NoReturn:
     raise kind("TypedStorage.__init__ received an invalid combination of arguments. Expected a size, a "
                f"sequence or wrap_storage.\n{reason}")
+
+
+def _typed(untyped: Bytes, kind: dtype) -> TypedStorage:
+    """Bytes as elements of a dtype."""
+    return TypedStorage(wrap_storage=untyped, dtype=kind, _internal=True)
 
 
 class TypedStorage:
@@ -99,12 +109,16 @@ class TypedStorage:
     [1.0, 1.0, 1.0]
     """
 
-    is_sparse = is_cuda = is_hpu = False
+    is_sparse = False
     dtype: dtype
 
     def __init__(self, *args: Any, wrap_storage: Bytes | None = None, dtype: Any = None, device: Any = None,
                  _internal: bool = False) -> None:
+        if not _internal:
+            warn()
         if dtype is not None and not isinstance(dtype, DType):
+            if wrap_storage is None:
+                raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
             _refuse(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}", TypeError)
         self.dtype = dtype or getattr(type(self), "dtype", None) or DefaultDtype.value
         if len(args) > 1:
@@ -143,6 +157,13 @@ class TypedStorage:
         """Where the memory is."""
         return self._untyped.device
 
+    @property
+    def is_cuda(self) -> bool:
+        """False."""
+        return False
+
+    is_hpu = is_cuda
+
     def untyped(self) -> Bytes:
         """The bytes."""
         return self._untyped
@@ -170,7 +191,7 @@ class TypedStorage:
         return self._untyped.data_ptr()
 
     def _known(self) -> None:
-        if self.device.type == "meta":
+        if self._untyped.device.type == "meta":
             raise NotImplementedError("Not available for 'meta' device type")
 
     def tolist(self) -> list[Any]:
@@ -190,32 +211,34 @@ class TypedStorage:
         """Take over another storage's bytes, which must be as many."""
         if self.device.type == "meta":
             return self
-        self._untyped.copy_(source.untyped(), non_blocking)
+        self._untyped.copy_(typed_as(source.dtype, source), non_blocking)
         return self
 
     def clone(self) -> TypedStorage:
         """The same elements in new memory."""
         if self.device.type == "meta":
-            return type(self)(self.size(), dtype=self.dtype, device=self.device)
-        return type(self)(wrap_storage=Bytes(self._elements().copy(), CPU), dtype=self.dtype)
+            return TypedStorage(self.size(), dtype=self.dtype, device=self.device, _internal=True)
+        return _typed(Bytes(self._elements().copy(), CPU), self.dtype)
 
     def type(self, dtype: Any = None) -> Any:
         """The name of the old class, or the elements as another dtype."""
         if dtype is None:
             return f"torch.{_old_name(self.dtype)}Storage"
+        kind = dtype_named(dtype)
         if self.device.type == "meta":
-            return TypedStorage(self.size(), dtype=dtype, device=self.device)
-        return TypedStorage(wrap_storage=Bytes(self._elements().astype(dtype.np), CPU), dtype=dtype)
+            return TypedStorage(self.size(), dtype=kind, device=self.device, _internal=True)
+        return _typed(Bytes(self._elements().astype(kind.np), CPU), kind)
 
     def cpu(self) -> TypedStorage:
         """This storage if its memory is the host's, else a copy there."""
-        return self if self.device.type == "cpu" else TypedStorage(wrap_storage=self._untyped.cpu(), dtype=self.dtype)
+        return self if self.device.type == "cpu" else _typed(self._untyped.cpu(), self.dtype)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
         """This storage on a device."""
         place = _place_named(device)
-        return self if place == self.device else TypedStorage(
-            wrap_storage=Bytes(transfer(self._untyped._flat(), place), place), dtype=self.dtype)
+        if place == self.device:
+            return self
+        return _typed(Bytes(transfer(self._untyped._flat(), place), place), self.dtype)
 
     def resizable(self) -> bool:
         """Whether the memory may be of another size."""
@@ -258,10 +281,13 @@ class TypedStorage:
         """`torch.FloatStorage` for float32."""
         return OLD.get(f"{_old_name(self.dtype)}Storage")
 
-    def resize_(self, size: int) -> TypedStorage:
+    def resize_(self, size: int) -> None:
         """Give it another size; the tensors on it go along, and must fit."""
         self._untyped.resize_(size * self.dtype.itemsize)
-        return self
+
+    def pin_memory(self, device: Any = None) -> NoReturn:
+        """Refused: only memory of tensors is pinned, for a device that copies from it."""
+        raise RuntimeError("Cannot access accelerator device when none is available. Pin tensors: tensor.pin_memory()")
 
     def share_memory_(self) -> TypedStorage:
         """Move to memory that processes share, with the tensors on it."""
@@ -273,17 +299,16 @@ class TypedStorage:
     @classmethod
     def _new_shared(cls, size: int, *, device: Any = "cpu", dtype: DType | None = None) -> TypedStorage:
         """New memory that processes share."""
+        warn()
         kind = dtype or DefaultDtype.value
-        return TypedStorage(wrap_storage=Bytes._new_shared(size * kind.itemsize, device=device), dtype=kind)
+        return _typed(Bytes._new_shared(size * kind.itemsize, device=device), kind)
 
     @classmethod
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *,
                     dtype: DType | None = None, device: Any = None) -> TypedStorage:
         """A copy of bytes as elements; those of more than one byte need a `byte_order`."""
-        made = TypedStorage(wrap_storage=Bytes(_elements_of(buffer, byte_order, count, offset,
-                                                            dtype or DefaultDtype.value), CPU),
-                            dtype=dtype or DefaultDtype.value)
-        return made if device is None else made.to(device=device)
+        warn()
+        return _of_buffer(buffer, byte_order, count, offset, dtype or DefaultDtype.value, device)
 
     def pickle_storage_type(self) -> str:
         """The name of the old class, as files have it."""
@@ -322,7 +347,7 @@ class TypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped.__deepcopy__(memo), dtype=self.dtype)
+        return _typed(self._untyped.__deepcopy__(memo), self.dtype)
 
     def __reduce__(self) -> Any:
         return (_on, (self._untyped, self.dtype))
@@ -342,9 +367,26 @@ class TypedStorage:
                 f"{self.size()}]")
 
 
+def _of_buffer(buffer: Any, byte_order: str | None, count: int, offset: int, kind: dtype, where: Any) -> TypedStorage:
+    """A copy of bytes as elements on a device."""
+    made = Bytes(_elements_of(buffer, byte_order, count, offset, kind), CPU)
+    place = _place_named(where)
+    return _typed(made if place == CPU else Bytes(transfer(made._flat(), place), place), kind)
+
+
 def _on(untyped: Bytes, kind: dtype) -> TypedStorage:
     """What a pickled storage comes back through."""
-    return TypedStorage(wrap_storage=untyped, dtype=kind)
+    return _typed(untyped, kind)
+
+
+def dtype_named(wanted: Any) -> dtype:
+    """The dtype that a program names by itself, by a class of storages or by the name of one."""
+    if isinstance(wanted, str):
+        wanted = OLD.get(wanted.removeprefix("torch."), wanted)
+    found = wanted.dtype if isinstance(wanted, OldStorageType) else wanted
+    if not isinstance(found, DType):
+        raise ValueError(f"invalid type: '{wanted}'")
+    return found
 
 
 def _conversion(name: str) -> Any:
@@ -357,8 +399,9 @@ def _conversion(name: str) -> Any:
 
 def _conversion_of_bytes(name: str) -> Any:
     def convert(self: Bytes) -> TypedStorage:
+        warn()
         kind = dtype_from_name(name)
-        return TypedStorage(wrap_storage=Bytes(self.bytes().astype(kind.np), CPU), dtype=kind)
+        return _typed(Bytes(self.bytes().astype(kind.np), CPU), kind)
 
     convert.__name__, convert.__doc__ = name, f"The bytes as {name}, one element each."
     return convert
@@ -372,6 +415,17 @@ for _name, _method in {"float64": "double", "float32": "float", "float16": "half
                        "float8_e5m2fnuz": "float8_e5m2fnuz", "float8_e4m3fnuz": "float8_e4m3fnuz"}.items():
     setattr(TypedStorage, _method, _conversion(_name))
     setattr(Bytes, _method, _conversion_of_bytes(_name))
+# What programs call. `tensor.storage()` and the constructors warn too.
+for _name in ("__copy__", "__deepcopy__", "__getitem__", "__iter__", "__len__", "__repr__", "__setitem__", "__sizeof__",
+              "_get_legacy_storage_class", "bfloat16", "bool", "byte", "char", "clone", "complex_double",
+              "complex_float", "copy_", "cpu", "data_ptr", "double", "element_size", "fill_", "float", "float8_e4m3fn",
+              "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "get_device", "half", "int", "is_pinned",
+              "is_shared", "long", "nbytes", "pickle_storage_type", "pin_memory", "resizable", "resize_",
+              "share_memory_", "short", "size", "to", "tolist", "type", "untyped"):
+    setattr(TypedStorage, _name, warning(getattr(TypedStorage, _name)))
+for _name in ("device", "is_cuda", "is_hpu"):
+    _asked = getattr(TypedStorage, _name).fget
+    setattr(TypedStorage, _name, property(warning(_asked), doc=_asked.__doc__))
 # Programs see the classes there.
 TypedStorage.__module__ = UntypedStorage.__module__ = f"{__package__}.storage"
 
@@ -394,8 +448,13 @@ class OldStorageType(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         for name in ("dtype", "device"):
             if name in kwargs:
-                raise RuntimeError(f"{cls.__name__}.__new__ received an invalid combination of arguments. Keyword "
+                raise RuntimeError(f"{cls}.__new__ received an invalid combination of arguments. Keyword "
                                    f"argument '{name}' cannot be specified")
+        if len(args) > 1:
+            raise RuntimeError(f"{cls}.__new__ received an invalid combination of arguments. Too many positional "
+                               "arguments")
+        warn()
+        kwargs["_internal"] = True
         return TypedStorage(*args, dtype=cls.dtype, **kwargs)
 
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0,
@@ -405,7 +464,8 @@ class OldStorageType(type):
             if options.pop(name, None) is not None:
                 raise RuntimeError(f"from_buffer: '{name}' can only be specified in UntypedStorage.from_buffer and "
                                    "TypedStorage.from_buffer")
-        return TypedStorage.from_buffer(buffer, byte_order, count, offset, dtype=cls.dtype, **options)
+        warn()
+        return _of_buffer(buffer, byte_order, count, offset, cls.dtype, None, **options)
 
     def _new_shared(cls, size: int, *, device: Any = "cpu") -> TypedStorage:
         """New memory that processes share."""
@@ -413,8 +473,8 @@ class OldStorageType(type):
 
     def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
         """The elements of a file, mapped into memory."""
-        return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize),
-                            dtype=cls.dtype)
+        warn()
+        return _typed(UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize), cls.dtype)
 
 
 def map_file(filename: str, shared: bool, nbytes: int) -> np.ndarray:
@@ -442,7 +502,7 @@ def _elements_of(buffer: Any, byte_order: str | None, count: int, offset: int, k
     """A copy of the bytes of elements, in this machine's byte order."""
     if byte_order not in ("native", "little", "big", *([None] if kind.itemsize == 1 else [])):
         if byte_order is None:
-            raise TypeError(f"from_buffer(): argument 'byte_order' is needed for elements of {kind}")
+            raise RuntimeError(f"from_buffer(): missing required argument 'byte_order' (pos 2) for elements of {kind}")
         raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
     raw, item = memoryview(buffer).cast("B"), kind.itemsize
     if not 0 <= offset < len(raw):
@@ -489,9 +549,9 @@ def typed_as(kind: dtype, source: Any) -> Any:
     if not isinstance(source, TypedStorage):
         return source
     if source.dtype is not kind:
-        raise RuntimeError(f"Expected a Storage of type {_old_name(kind)} or an UntypedStorage, but got "
-                           f"{_old_name(source.dtype)}")
-    return source.untyped()
+        raise RuntimeError(f"Expected a Storage of type {_old_name(kind)} or an UntypedStorage, but got type "
+                           f"{_old_name(source.dtype)} for argument 1 'storage'")
+    return source._untyped
 
 
 def is_storage(obj: Any, /) -> bool:

@@ -61,7 +61,7 @@ class _Describer:
         if isinstance(obj, Storage):
             return self.storage(obj, UNTYPED, obj.bytes())
         if isinstance(obj, TypedStorage):
-            raw = obj.untyped()
+            raw = obj._untyped_storage
             return self.storage(raw, obj.dtype.name, raw.bytes().view(obj.dtype.np))
         if not isinstance(obj, Tensor) or isinstance(obj, UninitializedTensorMixin) or obj.layout is not strided or (
                 is_wrapper(obj)):

@@ -5,20 +5,18 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from ._storage_removal import Removal
 from ._typed_storage import TypedStorage, UntypedStorage, _LegacyStorage
-
-_warns_always = False
 
 
 def _get_always_warn_typed_storage_removal() -> bool:
     """Whether each use of a TypedStorage warns; else only the first does."""
-    return _warns_always
+    return Removal.always
 
 
 def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
-    """Keep the wish; typed storages do not warn here."""
-    global _warns_always
-    _warns_always = bool(always_warn)
+    """Let each use of a TypedStorage warn, or only the first."""
+    Removal.always = bool(always_warn)
 
 
 def _load_from_bytes(b: bytes) -> Any:

@@ -88,6 +88,7 @@ SHAPES = [[(3, 4), (3, 4)], [(300, 500), (300, 500)], [(2, 0), (2, 5)], [(0, 3),
           [(2, 3, 4), (2, 3, 4), (2, 3, 4)], [(1,)], [(40, 1, 3), (40, 1, 3)], [(70_000,), (70_000,), (70_000,)]]
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values")
 @pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "bool", "complex128"])
 def test_joins(shapes: list[tuple[int, ...]], dtype: str) -> None:

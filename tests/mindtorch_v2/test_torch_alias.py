@@ -400,6 +400,7 @@ def test_old_tensor_classes():
         torch.FloatTensor(torch.ones(2, dtype=torch.float64))
 
 
+@pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type")
 def test_settings_are_remembered():
     threads = torch.get_num_threads()
     torch.set_num_threads(3)

@@ -17,6 +17,7 @@ import numpy as np
 from .._backends.flipped import FlippedArray
 from .._device import on_two_devices
 from .._dtype import FLOAT, DefaultDtype
+from .._numpy_names import MISSING
 from .._shape import broadcast_shapes
 from .._tensor import Tensor, wrap
 from .codegen import NUMBERS_ADD, PROMOTE_SCALAR
@@ -26,7 +27,7 @@ from .observer import tell_refusal
 from .out_rules import EXACT
 from .overload_names import takes_several
 from .overriding import PACKAGE, NobodyAnswers, Taken, claim
-from .promotion import check_cast, number_array, result_dtype
+from .promotion import NO_NUMBER, check_cast, number_array, result_dtype
 from .registry import Op
 from .schema import as_given
 
@@ -50,6 +51,9 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         return TypeError(str(error)) if operator is None else NotImplemented
     if op.name in NUMBERS_ADD and not form.endswith("_") and isinstance(values[0], OPERANDS[1:]):
         values = (wrap(number_array(values[0])), *values[1:])  # the other operand is on a device
+    for argument, value in zip(op.schema.arguments, values):
+        if value is MISSING:
+            return TypeError(f'{form}() missing 1 required positional arguments: "{argument.python_name}"')
     operands = OPERANDS if form != "matmul" else Tensor
     if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
         return NotImplemented
@@ -74,7 +78,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
     for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
         if wanted is not None and (wanted == "tuple of ints" or (isinstance(value, Tensor) and not told)
-                                   or is_foreign(error)):
+                                   or is_foreign(error) or str(error).startswith(NO_NUMBER)):
             place = "" if argument.keyword_only else f" (position {position})"
             return not_a_call(op, form, values, f"argument '{argument.python_name}'{place} must be {wanted}, "
                               f"not {type(value).__name__}")

@@ -34,6 +34,10 @@ FLOAT_DTYPES = frozenset(np_dtype for np_dtype, d in FROM_NUMPY.items() if d.cat
 REAL_FLOATS = frozenset(np_dtype for np_dtype in FLOAT_DTYPES if not FROM_NUMPY[np_dtype].is_complex)
 
 
+# What is said of an operand that is neither; who knows the op tells the user which argument it was.
+NO_NUMBER = "expected a Tensor or a number"
+
+
 def number_dtype(value: Any) -> dtype:
     """The dtype that a Python number has by itself."""
     if isinstance(value, (bool, np.bool_)):
@@ -44,7 +48,7 @@ def number_dtype(value: Any) -> dtype:
         return DefaultDtype.value
     if isinstance(value, (complex, np.complexfloating)):
         return DefaultDtype.value.to_complex()
-    raise TypeError(f"expected a Tensor or a number, got {type(value).__name__}")
+    raise TypeError(f"{NO_NUMBER}, got {type(value).__name__}")
 
 
 def result_dtype(arrays: list[Any], numbers: list[Any]) -> dtype:

@@ -198,7 +198,8 @@ _nan_ignoring("fmin", np.fmin, "le")
 def _where_number(condition: Tensor, self: Tensor, other: Any) -> Tensor:
     """`where` with numbers: they do not widen a tensor within its category."""
     if type(other) in (int, float) and self.__class__ is Tensor and self._a.dtype.kind == "f":
-        return aten.where__self(condition, self, aten.scalar_tensor(other, dtype=self.dtype, device=self.device))
+        number = aten.scalar_tensor(other, device=self.device)  # beside 16-bit floats it may be infinite
+        return aten.where__self(condition, self, aten.to(number, self.dtype))
     operands = (self, other)
     kind = result_dtype([v._a for v in operands if isinstance(v, Tensor)],
                         [v for v in operands if not isinstance(v, Tensor)])
@@ -229,6 +230,9 @@ def where(condition: Tensor, input: Any = _ABSENT, other: Any = _ABSENT, *, out:
         if out is not None:
             raise TypeError("where() received an invalid combination of arguments - got (Tensor, out=Tensor)")
         return aten.where__default(condition)
+    if not isinstance(condition, Tensor) or input is _ABSENT or other is _ABSENT:
+        kinds = ", ".join(type(one).__name__ for one in (condition, input, other) if one is not _ABSENT)
+        raise TypeError(f"where() received an invalid combination of arguments - got ({kinds})")
     if condition.dtype is uint8:
         warn_once("where received a uint8 condition tensor. This behavior is deprecated: it is read as bool; give it a "
                   "bool one.")

@@ -30,10 +30,11 @@ declare(
     grad={"self": lambda grad: aten.zeros_like(grad, memory_format=contiguous_format),
           "src": lambda grad, src_options: aten.to__dtype_layout(grad, dtype=src_options[0], device=src_options[1])},
 )
-choose("copy_", where="m")(lambda self, src, non_blocking=False: _copy(self, src, non_blocking))
 
 
-def _copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
+@choose("copy_", where="m")
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the elements of another tensor, which broadcasts, into this one."""
     if not isinstance(src, Tensor):
         if not isinstance(src, (bool, int, float, complex, np.number, np.bool_)):
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
@@ -98,6 +99,9 @@ def contiguous(self: Tensor, memory_format: MemoryFormat | None = None) -> Tenso
     """The tensor itself if it is contiguous, else a contiguous copy."""
     if memory_format is None and self._a.flags.c_contiguous:
         return self
+    if memory_format is not None and not isinstance(memory_format, MemoryFormat):
+        raise TypeError("contiguous(): argument 'memory_format' must be torch.memory_format, not "
+                        f"{type(memory_format).__name__}")
     return aten.contiguous__default(self, memory_format=memory_format or contiguous_format)
 
 
@@ -174,7 +178,7 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
     if min(shape, default=0) < 0:
         raise RuntimeError(f"numel: integer multiplication overflow, since a size is negative: {list(shape)}")
     if memory_format is preserve_format:
-        raise RuntimeError(f"Unsupported memory format{memory_format}")
+        raise RuntimeError("Unsupported memory formatPreserve")
     if shape == array.shape:
         steps = None if memory_format is None else format_strides(shape, array.dtype, memory_format)
         if steps is not None:

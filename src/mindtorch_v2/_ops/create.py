@@ -19,7 +19,7 @@ from .._device import CPU, DeviceLike, as_device
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
-from .._dispatch.promotion import number_dtype, pretty, result_dtype, stored_scalar
+from .._dispatch.promotion import C_NAMES, number_dtype, pretty, result_dtype, stored_scalar
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
@@ -27,7 +27,7 @@ from .._dtype import FLOAT, FROM_NUMPY, DefaultDtype, DType, bool_, check_can_re
 from .._memory_format import MemoryFormat, contiguous_format, preserve_format
 from .._shape import argument_missing, as_shape
 from .._storage import Shared
-from .._tensor import Tensor, wrap, wrap_known
+from .._tensor import Tensor, sparse_coo, wrap, wrap_known
 from .._tensor import strided as strided_layout
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -269,6 +269,13 @@ def _refuse_layout(name: str, layout: Any) -> None:
                                   "torch.sparse_coo_tensor, or call to_sparse()")
 
 
+def _without_values(size: Any, dtype: DType | None, requires_grad: bool) -> Tensor:
+    """A sparse tensor of zeros."""
+    kind = DefaultDtype.value if dtype is None else dtype
+    return aten.sparse_coo_tensor(aten.empty((len(size), 0), dtype=int64), aten.empty((0,), dtype=kind), size,
+                                  is_coalesced=True).requires_grad_(requires_grad)
+
+
 def _sized(name: str) -> None:
     overload = "empty__memory_format" if name == "empty" else f"{name}__default"
 
@@ -286,6 +293,8 @@ def _sized(name: str) -> None:
         if out is not None:
             dtype = out_dtype(name, out, dtype)
         if layout is not None:
+            if name != "ones" and out is None and layout is sparse_coo:
+                return _without_values(as_shape(size), dtype, requires_grad)
             _refuse_layout(name, layout)
         form = getattr(aten, overload)
         if memory_format is None:
@@ -443,7 +452,16 @@ def _linspace(start: Any, end: Any, steps: int, dtype: DType | None, layout: Any
         raise RuntimeError("number of steps must be non-negative")
     if kind is bool_ and steps:
         raise unsupported("linspace_cpu", kind.np)
+    _complex_ends("linspace", start, end, kind)
     return _placed(_spaced_into(empty((steps,), kind.np), start, end), device)
+
+
+def _complex_ends(form: str, start: Any, end: Any, kind: dtype) -> None:
+    """Refuse complex ends of a range of real numbers."""
+    if (isinstance(start, complex) or isinstance(end, complex)) and not kind.is_complex:
+        inferred = C_NAMES[DefaultDtype.value.to_complex().name]
+        raise RuntimeError(f"torch.{form}(): inferred dtype {inferred} can't be safely "
+                           f"cast to passed dtype {pretty(kind)}")
 
 
 @kernel_step("aten::linspace", "out", lambda made, start, end: (start, end, made.size, made), places=(3,))
@@ -489,6 +507,7 @@ def _logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None
         raise RuntimeError("number of steps must be non-negative")
     if kind is bool_ and steps:
         raise unsupported("logspace_cpu", kind.np)
+    _complex_ends("logspace", start, end, kind)
     if kind.category < FLOAT:
         # PyTorch brings both ends and the step to the result's type first.
         start, end = int(start), int(end)

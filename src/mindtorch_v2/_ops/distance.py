@@ -81,6 +81,9 @@ def _cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor
                            f"X1: {x1._a.shape[-1]} X2: {x2._a.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
+    if x1._a.dtype != x2._a.dtype:
+        raise RuntimeError(f"expected scalar type {pretty(x1.dtype)} but found {pretty(x2.dtype)}")
+    broadcast_shapes(x1._a.shape[:-2], x2._a.shape[:-2])
     rows, columns = x1._a.shape[-2], x2._a.shape[-2]
     # Large Euclidean problems go through a matrix product, at some loss of precision.
     by_product = p == 2 and (compute_mode == 1 or (compute_mode in (None, 0) and (rows > 25 or columns > 25)))

@@ -162,12 +162,13 @@ def as_tuple(index: Any) -> tuple[Any, ...]:
     return (index,)
 
 
-def select_error(self: Tensor, dim: int, index: int) -> IndexError:
-    """Why an integer index does not fit."""
+def select_error(self: Tensor, dim: int, index: int, named: int | None = None) -> IndexError:
+    """Why an integer index does not fit; `named` is the dimension as the program counts it."""
     if not self._a.ndim:
         return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
                           "C++ to convert a 0-dim tensor to a number")
-    return IndexError(f"index {index} is out of bounds for dimension {dim} with size {self._a.shape[dim]}")
+    return IndexError(f"index {index} is out of bounds for dimension {dim if named is None else named} with size "
+                      f"{self._a.shape[dim]}")
 
 
 def sliced(self: Tensor, dim: int, part: slice) -> Tensor:
@@ -222,7 +223,7 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
     missing = self._a.ndim - wanted
     found = self
     recorded: list[tuple[int, Tensor]] = []
-    dim = 0
+    dim = selected = 0
     for part in parts:
         kind = type(part)
         if kind is Tensor and not part._a.ndim:
@@ -231,7 +232,8 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
             try:
                 found = aten.select__int(found, dim, part)
             except IndexError:
-                raise select_error(found, dim, part) from None
+                raise select_error(found, dim, part, dim + selected) from None
+            selected += 1
         elif kind is slice:
             if not is_whole(part, found._a.shape[dim]):
                 found = sliced(found, dim, part)

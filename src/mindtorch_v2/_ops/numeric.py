@@ -11,6 +11,7 @@ import numpy as np
 
 from .._backends.base import placed, to_host
 from .._backends.cpu import numeric as kernels
+from .._backends.cpu.shape import suggested_format
 from .._device import DeviceLike
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
@@ -20,7 +21,6 @@ from .._dtype import INTEGER, DefaultDtype, DType, float64
 from .._memory_format import preserve_format
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor, wrap
-from .._warn import warn_once
 from .create import OPTIONS, out_dtype, range_out
 from .formulas import conj
 from .return_types import named
@@ -113,9 +113,14 @@ def _is_set_to(self: Tensor, tensor: Tensor) -> bool:
 declare("is_same_size(Tensor self, Tensor other) -> bool", where="n",
         composite=lambda self, other: tuple(self._a.shape) == tuple(other._a.shape))
 declare("is_set_to(Tensor self, Tensor tensor) -> bool", composite=_is_set_to, where="n")
+def _resize_as(self: Tensor, the_template: Tensor, memory_format: Any) -> Tensor:
+    if memory_format is preserve_format:
+        memory_format = suggested_format(the_template._a)
+    return aten.resize_(self, the_template._a.shape, memory_format=memory_format)
+
+
 declare("resize_as_(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor", where="n",
-        composite=lambda self, the_template, memory_format: aten.resize_(
-            self, the_template._a.shape, memory_format=None if memory_format is preserve_format else memory_format))
+        composite=_resize_as)
 declare("sum_to_size(Tensor self, int[] size) -> Tensor", composite=_sum_to_size, where="m", variadic="size")
 
 
@@ -269,6 +274,9 @@ def _segment_kernel(data: Any, reduce: str, lengths: Any, indices: Any, offsets:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    given = offsets if lengths is None else lengths
+    if given.dtype not in (np.int64, np.int32):
+        raise unsupported("_segment_reduce_lengths_cpu_kernel1", given.dtype)
     lengths = np.diff(offsets) if lengths is None else lengths
     at = wrap_dim(axis, data.ndim)
     if at != lengths.ndim - 1:
@@ -368,8 +376,9 @@ declare(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> T
 def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: DType | None = None,
            layout: Any = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` to `end`, which is included."""
-    warn_once("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent "
-              "with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).")
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+                  "[start, end).", UserWarning, stacklevel=2)
     if out is not None:
         dtype = out_dtype("range", out, dtype)
     made = aten.range__step(start, end, step, dtype=dtype, device=device)

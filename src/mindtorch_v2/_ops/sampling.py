@@ -35,7 +35,10 @@ def _poisson(a: Any, generator: Generator | None) -> Any:
 
 
 def _binomial(count: Any, prob: Any, generator: Generator | None) -> Any:
-    require(count.dtype, FLOATING, "binomial_cpu")
+    for name, one in (("count", count), ("prob", prob)):
+        if not FROM_NUMPY[one.dtype].is_floating_point:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: "
+                             f"{cpp_name(FROM_NUMPY[one.dtype].name)}")
     if prob.dtype != count.dtype:
         raise RuntimeError(f"Found dtype {cpp_name(FROM_NUMPY[prob.dtype].name)} but expected "
                            f"{cpp_name(FROM_NUMPY[count.dtype].name)}")

@@ -72,6 +72,9 @@ def _moments(name: str, returns: str, kernel: Any, backward: Any, where: str) ->
         dim = axis if dim is None else dim
         keepdim = keepdim or keepdims
         if isinstance(dim, bool):
+            if unbiased is not None:
+                raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, bool, "
+                                f"{type(unbiased).__name__})")
             dim, unbiased = None, dim
         if unbiased is not None and correction is not None:
             raise TypeError(f"{name}() received an invalid combination of arguments - got both 'unbiased' and "

@@ -201,6 +201,8 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *,
     wanted = split_size_or_sections if split_size is None else split_size
     if wanted is None:
         raise TypeError("split() missing 1 required positional argument: 'split_size'")
+    if isinstance(wanted, Tensor) and not wanted.ndim:
+        wanted = wanted.__index__()
     form = aten.split__Tensor if isinstance(wanted, int) else aten.split_with_sizes
     return form(tensor, wanted, dim)
 

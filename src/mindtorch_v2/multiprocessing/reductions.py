@@ -54,7 +54,7 @@ class StorageWeakRef:
     __slots__ = ("__weakref__", "cdata", "reference")
 
     def __init__(self, storage: Any) -> None:
-        plain = storage.untyped() if isinstance(storage, TypedStorage) else storage
+        plain = storage._untyped_storage if isinstance(storage, TypedStorage) else storage
         self.cdata = id(plain)
         self.reference = weakref.ref(plain)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import struct
+import warnings
 
 import pytest
 from harness import check_error
@@ -147,3 +150,36 @@ def test_from_file(module, tmp_path):
     assert module.from_file(name, shared=True, size=2, dtype=module.int32).untyped_storage().filename == name
     with pytest.raises(RuntimeError, match="smaller than the required mapping size"):
         module.UntypedStorage.from_file(name, shared=False, nbytes=16)
+
+
+USES = [
+    lambda t, s: t.FloatStorage(2), lambda t, s: t.zeros(2).storage(), lambda t, s: t.TypedStorage.from_buffer(
+        b"abcd", "native", dtype=t.float32), lambda t, s: t.zeros(2).untyped_storage(),
+    lambda t, s: copy.deepcopy(t.zeros(2)), lambda t, s: t.save(t.zeros(2), io.BytesIO()),
+    lambda t, s: t.zeros(2).set_(t.zeros(2).untyped_storage()), lambda t, s: t.Tensor(s), lambda t, s: s.fill_(1),
+    lambda t, s: s[0], lambda t, s: s.device, lambda t, s: s.is_cuda, lambda t, s: len(s),
+    *(lambda t, s, name=name: getattr(s, name)() for name in (
+        "nbytes", "element_size", "size", "untyped", "data_ptr", "clone", "is_shared", "cpu", "pickle_storage_type"))]
+
+
+def warned(torch):
+    """What each call warns of, if all are to warn."""
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        storage = torch.FloatStorage([1, 2])
+    torch.storage._set_always_warn_typed_storage_removal(True)
+    try:
+        for call in USES:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                call(torch, storage)
+            seen.append([str(one.message) for one in told])
+    finally:
+        torch.storage._set_always_warn_typed_storage_removal(False)
+    return seen
+
+
+def test_typed_storages_warn_of_their_end():
+    """Once for each call of a program, if it asks for that, and never for what the runtime does itself."""
+    assert warned(ours) == warned(theirs)

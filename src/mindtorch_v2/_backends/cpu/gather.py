@@ -127,7 +127,8 @@ def index_reduce(a: Array, dim: int, index: Array, source: Array, reduce: str, i
     at = wrap_dim(dim, a.ndim)
     _check_slices("index_reduce", a, at, index, source)
     whole, added = at_least_1d(a), at_least_1d(source)
-    check_range(index, whole.shape[at], at)
+    if outside(index, whole.shape[at]):
+        raise IndexError("index out of range in self")
     rows, parts, vector = np.moveaxis(whole, at, 0), np.moveaxis(added, at, 0), index.reshape(-1)
     if not include_self:
         rows[vector] = np.asarray(identity(reduce, a.dtype)).astype(a.dtype)

@@ -103,7 +103,7 @@ def segment_reduce(data: Array, reduce: str, lengths: Array, axis: int, initial:
     if reduce == "mean":
         sizes = lengths.reshape(-1, count)[..., None]
         made = np.where((sizes == 0) & (initial is None), np.nan, made / np.maximum(sizes, 1)).astype(data.dtype)
-    return made.reshape(*data.shape[:axis], count, *data.shape[axis + 1:])
+    return np.ascontiguousarray(made.reshape(*data.shape[:axis], count, *data.shape[axis + 1:]))
 
 
 def segment_reduce_backward(grad: Array, data: Array, output: Array, reduce: str, lengths: Array, axis: int,

@@ -180,9 +180,10 @@ def rot90(a: Array, k: int, dims: Sequence[int]) -> Array:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if a.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {a.ndim}")
-    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == a.ndim:
+    around = (wrap_dim(dims[0], a.ndim), wrap_dim(dims[1], a.ndim))
+    if around[0] == around[1]:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    return np.rot90(a, k, (wrap_dim(dims[0], a.ndim), wrap_dim(dims[1], a.ndim))).copy("K")
+    return np.rot90(a, k, around).copy("K")
 
 
 def repeat(a: Array, repeats: Sequence[int]) -> Array:
