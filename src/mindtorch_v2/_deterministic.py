@@ -25,8 +25,8 @@ def alert(kernel: str) -> None:
     said = (f"{kernel} does not have a deterministic implementation, but you set "
             "'torch.use_deterministic_algorithms(True")
     if not Deterministic.warn_only:
-        raise RuntimeError(f"{said})'. Switch determinism off for this part of the program, or use "
-                           "'torch.use_deterministic_algorithms(True, warn_only=True)'.")
+        raise RuntimeError(f"{said})'. You can turn off determinism just for this operation, or you can use the "
+                           "'warn_only=True' option, if that's acceptable for your application.")
     warnings.warn(f"{said}, warn_only=True)'.", UserWarning, stacklevel=3)
 
 

@@ -36,6 +36,8 @@ class device:
         if device is None:
             raise TypeError("device() received an invalid combination of arguments - got (), but expected a device or "
                             "a string")
+        if index is not None and not isinstance(index, int):
+            raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
         if isinstance(device, self.__class__):
             if index is not None:
                 raise TypeError("device(): argument 'type' (position 1) must be str, not torch.device")
@@ -43,10 +45,14 @@ class device:
         elif isinstance(device, int):
             kind, number = "npu", device
         elif isinstance(device, str):
+            if not device:
+                raise RuntimeError("Device string must not be empty")
             kind, separator, text = device.partition(":")
             if separator and not (text.isdigit() and (text == "0" or not text.startswith("0"))):
                 raise RuntimeError(f"Invalid device string: '{device}'")
             number = int(text) if separator else None
+            if number is not None and number > 1 << 31:
+                raise RuntimeError(f"Could not parse device index '{text}' in device string '{device}'")
             kind = MEANT.get(kind, kind)
             if kind not in KNOWN_TYPES and kind not in FOREIGN_TYPES:
                 raise RuntimeError(
@@ -54,7 +60,8 @@ class device:
                     f"device string: {kind}"
                 )
         else:
-            raise TypeError(f"device(): argument 'type' must be str or device, not {device.__class__.__name__}")
+            raise TypeError("device() received an invalid combination of arguments - got "
+                            f"({device.__class__.__name__}), but expected a device or a string")
         if index is not None:
             if number is not None:
                 raise RuntimeError(

@@ -58,6 +58,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     if not isinstance(mode, bool):
         raise TypeError("_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
                         f"{type(mode).__name__}")
+    if not isinstance(warn_only, bool):
+        raise TypeError("_set_deterministic_algorithms(): argument 'warn_only' must be bool, not "
+                        f"{type(warn_only).__name__}")
     Deterministic.on = bool(mode)
     Deterministic.warn_only = bool(warn_only)
 
@@ -85,8 +88,8 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if debug_mode not in modes:
-        raise RuntimeError("invalid value of debug_mode, expected `default`, `warn`, or `error`, but got "
-                           f"{debug_mode}")
+        wanted = "one of `default`, `warn`, `error`" if isinstance(debug_mode, str) else "0, 1, or 2"
+        raise RuntimeError(f"invalid value of debug_mode, expected {wanted}, but got {debug_mode}")
     mode = modes[debug_mode]
     use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 

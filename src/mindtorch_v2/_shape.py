@@ -36,13 +36,18 @@ class Size(tuple[int, ...]):
         return tuple.__new__(Size, found) if isinstance(key, slice) else found
 
     def __add__(self, other: Any) -> Size:
-        return tuple.__new__(Size, tuple.__add__(self, tuple(other)))
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        joined = tuple.__add__(self, other)
+        return tuple.__new__(Size, joined) if type(other) is Size else Size(joined)
 
     def __radd__(self, other: Any) -> Size:
         return Size(tuple.__add__(tuple(other), self))
 
     def __mul__(self, times: Any) -> Size:
         return tuple.__new__(Size, tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))

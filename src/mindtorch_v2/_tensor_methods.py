@@ -320,6 +320,8 @@ def _copy(self: Tensor) -> Tensor:
     made = wrap_as(type(self), self._a)
     made._st = self.shared()
     made._rg, made._edge = self._rg, self._edge
+    if self.__dict__:
+        made.__dict__.update(self.__dict__)
     return made
 
 

@@ -282,7 +282,7 @@ def _sized(name: str) -> None:
     @choose(name, where="f")
     def make(*size: Any, out: Any = None, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
              pin_memory: bool = False, requires_grad: bool = False, memory_format: MemoryFormat | None = None,
-             names: Any = None, **size_by_name: Any) -> Tensor:
+             **size_by_name: Any) -> Tensor:
         if size_by_name:
             unknown = next((key for key in size_by_name if key != "size"), None)
             if unknown is not None:
@@ -315,7 +315,7 @@ for _name in ("empty", "zeros", "ones"):
 
 @choose("full", where="f")
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: DType | None = None, layout: Any = None,
-         device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:
+         device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A tensor of the given size filled with one value."""
     if type(size) is int:
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")

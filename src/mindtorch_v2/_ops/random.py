@@ -192,7 +192,7 @@ def _factory(name: str, fill: str, fill_step: Callable[..., Any]) -> None:
     @choose(name, where="f")
     def face(*size: Any, generator: Generator | None = None, out: Any = None, dtype: DType | None = None,
              layout: Any = None, device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
-             names: Any = None, **size_by_name: Any) -> Tensor:
+             **size_by_name: Any) -> Tensor:
         if size_by_name:
             size = (size_by_name.pop("size"),)
             _refuse(name, size_by_name)

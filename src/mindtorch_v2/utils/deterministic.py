@@ -17,7 +17,7 @@ class _Switches(types.ModuleType):
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
         if not isinstance(mode, bool):
-            raise TypeError(f"fill_uninitialized_memory has to be a bool, but got {type(mode).__name__}")
+            raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
         Deterministic.fill = mode
 
 
