@@ -20,6 +20,7 @@ from ..._dispatch.promotion import (
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
 from . import providers
+from .elements import shared
 from .memory import to
 from .pointwise import broadcasting, unsupported
 from .select import fill_where, select
@@ -82,11 +83,15 @@ def shift_right(a: Array, b: Array) -> Array:
     return np.where(too_far, sign, kept)
 
 
+_unlike = shared(np.not_equal)
+
+
 def logical(function: Function) -> Function:
     """A logical operation on truth values: each operand is compared with zero in its own dtype."""
 
     def kernel(a: Array, b: Array) -> Array:
-        return function(a if a.dtype is BOOL else a != 0, b if b.dtype is BOOL else b != 0)
+        return function(a if a.dtype is BOOL else _unlike(a, np.zeros((), a.dtype)),
+                        b if b.dtype is BOOL else _unlike(b, np.zeros((), b.dtype)))
 
     return kernel
 

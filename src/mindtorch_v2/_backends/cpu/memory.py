@@ -73,6 +73,8 @@ def empty_strided(like: Array, dtype: np.dtype) -> Array:
     """Uninitialised memory in another array's order."""
     if like.ndim < 2:
         return new_array(like.shape, dtype)
+    if providers.native is not None and (made := providers.native.ordered_like(like, dtype.num)) is not None:
+        return made
     if 0 in like.strides:
         return in_order(like.shape, dtype, memory_order(like))
     return new_array_like(like, dtype, "K", False)

@@ -84,6 +84,9 @@ def real_floats(name: str, function: Function) -> Function:
 # -- signs and rounding --------------------------------------------------------------------------------------------
 
 
+_negative = shared(np.negative)
+
+
 @elementwise(NEG)
 def negative(a: Array) -> Array:
     """`-a`; booleans are refused with PyTorch's advice."""
@@ -92,7 +95,7 @@ def negative(a: Array) -> Array:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
             "the `~` or `logical_not()` operator instead."
         )
-    return np.negative(a)
+    return _negative(a)
 
 
 def sign(a: Array) -> Array:

@@ -202,7 +202,7 @@ def prod_dim(a: Array, dim: int, keepdim: bool, to: dtype | None) -> Array:
     if to is None and len(axes) == 1 and a.ndim and providers.rows(a):
         return providers.native.reduce(PRODUCT, a, axes[0], axes[0], keepdim)
     a, result = accumulator(a, to)
-    return narrowed(multiply_reduce(a, axes, a.dtype, None, keepdim), result)
+    return narrowed(row_major(multiply_reduce(a, axes, a.dtype, None, keepdim)), result)
 
 
 # -- truth ---------------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def truth(ufunc: np.ufunc) -> Callable[..., Array]:
     def kernel(a: Array, dim: Dims = None, keepdim: bool = False) -> Array:
         # An empty list reduces nothing here, unlike in sums.
         axes = () if dim is not None and not isinstance(dim, int) and not len(dim) else wrap_dims(dim, a.ndim)
-        result = reduce(a if a.dtype == np.bool_ else a != 0, axes, None, None, keepdim)
+        result = row_major(reduce(a if a.dtype == np.bool_ else a != 0, axes, None, None, keepdim))
         return result.astype(UINT8) if a.dtype == UINT8 else result
 
     return kernel
@@ -227,7 +227,7 @@ any_of = truth(np.logical_or)
 
 def count_nonzero(a: Array, dim: Dims) -> Array:
     """How many elements are not zero."""
-    return add_reduce(a != 0, wrap_dims(dim, a.ndim), INT64)
+    return row_major(add_reduce(a != 0, wrap_dims(dim, a.ndim), INT64))
 
 
 # -- extremes ------------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def extreme_dims(name: str, ufunc: np.ufunc) -> Callable[[Array, Dims, bool], Ar
         if len(axes) == 1 and a.ndim and providers.rows(a):
             return providers.native.reduce(KINDS[name[1:]], a, axes[0], axes[0], keepdim)
         refuse(a, f"{name[1:]}_values_cpu", "c")
-        return narrowed(reduce(wide(a), axes, None, None, keepdim), a.dtype)
+        return narrowed(row_major(reduce(wide(a), axes, None, None, keepdim)), a.dtype)
 
     return kernel
 
@@ -332,4 +332,4 @@ def aminmax(a: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
     refuse(a, "aminmax_cpu", "c")
     values = wide(a)
     least, most = minimum_reduce(values, axes, None, None, keepdim), maximum_reduce(values, axes, None, None, keepdim)
-    return narrowed(least, a.dtype), narrowed(most, a.dtype)
+    return narrowed(row_major(least), a.dtype), narrowed(row_major(most), a.dtype)

@@ -30,7 +30,7 @@ from .reduce import (
     wide,
 )
 from .sort import place_of_rank, stable_order, taken_along
-from .sums import sum_of_squares
+from .sums import row_major, sum_of_squares
 
 Array = Any
 
@@ -63,7 +63,7 @@ def moments(name: str, *, root: bool, with_mean: bool) -> Callable[..., Any]:
             warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
                           "reduction factor (input numel divided by output numel).", UserWarning, stacklevel=4)
             freedom = 0
-        result = np.true_divide(add_reduce(square, axes, None, None, keepdim), square.dtype.type(freedom))
+        result = np.true_divide(row_major(add_reduce(square, axes, None, None, keepdim)), square.dtype.type(freedom))
         if root:
             result = np.sqrt(result)
         result = narrowed(result, real_type(a))
@@ -104,7 +104,7 @@ def vector_norm(a: Array, order: Any, dim: Dims, keepdim: bool, to: dtype | None
     else:
         total = add_reduce(np.power(size, size.dtype.type(order)), axes, None, None, keepdim)
         made = np.power(total, size.dtype.type(1.0 / order))
-    return narrowed(made, result)
+    return narrowed(row_major(made), result)
 
 
 def _norm_dtype(a: Array, to: dtype) -> Array:

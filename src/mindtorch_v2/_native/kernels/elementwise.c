@@ -19,9 +19,11 @@
 
 #include "elementwise.h"
 #include "kernels.h"
+#include "order.h"
 
 long long elementwise_calls[2];
 int elementwise_enabled = 1;
+static PyObject *out_name; /* ("out",) */
 
 typedef struct {
     PyObject_HEAD
@@ -186,6 +188,33 @@ static PyObject *run_loops(const Elementwise *it, PyArrayObject *a, PyArrayObjec
     Py_RETURN_NONE;
 }
 
+/* The ufunc's result of operands that are not in row-major order, in the order that PyTorch gives it; or NULL with an
+   error, or None. */
+static PyObject *run_ordered(const Elementwise *it, PyObject *const *args) {
+    PyArrayObject *arrays[2] = {(PyArrayObject *)args[0], (PyArrayObject *)args[it->operands - 1]};
+    int plain = 1;
+    for (int i = 0; i < it->operands; i++) {
+        if (!PyArray_CheckExact(args[i]) || PyArray_TYPE(arrays[i]) > NPY_CLONGDOUBLE) Py_RETURN_NONE;
+        plain = plain && PyArray_IS_C_CONTIGUOUS(arrays[i]);
+    }
+    int type = PyArray_TYPE(arrays[0]);
+    if (plain || type != PyArray_TYPE(arrays[1])) Py_RETURN_NONE;
+    PyUFuncObject *ufunc = it->loops;
+    for (int which = 0; which < ufunc->ntypes; which++) {
+        const char *types = ufunc->types + which * ufunc->nargs;
+        if (types[0] != type || types[it->operands - 1] != type) continue;
+        PyArrayObject *made = order_result(arrays, it->operands, types[it->operands]);
+        if (!made && PyErr_Occurred()) return NULL;
+        if (!made) break;
+        PyObject *given[3] = {args[0], args[it->operands - 1], (PyObject *)made};
+        given[it->operands] = (PyObject *)made;
+        PyObject *result = PyObject_Vectorcall(it->ufunc, given, (size_t)it->operands, out_name);
+        Py_DECREF(made);
+        return result;
+    }
+    Py_RETURN_NONE;
+}
+
 /* How an operand is spread over a result of its own shape, seen as a matrix: a row that stays the same (`row` is 0), a
    column (`column` is 0) or a number (both). `columns` is 0 for a number, and for an operand that is not spread at all. */
 typedef struct {
@@ -324,6 +353,11 @@ large:
         Py_DECREF(made);
     }
 other:
+    if (it->loops && elementwise_enabled && !named && count == it->operands) {
+        PyObject *made = run_ordered(it, args);
+        if (made != Py_None) return made;
+        Py_DECREF(made);
+    }
     return PyObject_Vectorcall(it->ufunc, args, flags, names);
 }
 
@@ -394,11 +428,26 @@ static PyObject *set_bfloat16(PyObject *self, PyObject *number) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef METHODS[] = {{"switch_elementwise", switch_elementwise, METH_O, NULL},
+/* ordered_like(array, number): new memory in the shape of an array and the order of its dimensions, for elements of the
+   dtype that NumPy numbers so; None if there is no order to keep. */
+static PyObject *ordered_like(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (count != 2 || !PyArray_Check(args[0]))
+        return PyErr_Format(PyExc_TypeError, "ordered_like(array, number)");
+    long type = PyLong_AsLong(args[1]);
+    if (type == -1 && PyErr_Occurred()) return NULL;
+    PyArrayObject *like = (PyArrayObject *)args[0], *made = order_result(&like, 1, (int)type);
+    if (made || PyErr_Occurred()) return (PyObject *)made;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef METHODS[] = {{"ordered_like", (PyCFunction)(void (*)(void))ordered_like, METH_FASTCALL, NULL},
+                                {"switch_elementwise", switch_elementwise, METH_O, NULL},
                                 {"set_bfloat16", set_bfloat16, METH_O, NULL},
                                 {NULL, NULL, 0, NULL}};
 
 int elementwise_add(PyObject *module) {
+    if (!out_name && !(out_name = Py_BuildValue("(s)", "out"))) return -1;
     if (PyType_Ready(&TYPE)) return -1;
     Py_INCREF(&TYPE);
     if (PyModule_AddObject(module, "Elementwise", (PyObject *)&TYPE)) {
