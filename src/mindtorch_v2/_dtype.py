@@ -223,7 +223,8 @@ class finfo:
     def __init__(self, type: Any = None) -> None:
         chosen = DefaultDtype.value if type is None else PYTHON_DTYPES.get(type, type)
         if not isinstance(chosen, dtype):
-            raise TypeError(f"finfo(): argument 'type' (position 1) must be torch.dtype, not {chosen.__class__.__name__}")
+            raise TypeError("finfo(): argument 'type' (position 1) must be torch.dtype, not "
+                            f"{chosen.__class__.__name__}")
         if not isinstance(chosen, dtype) or chosen.category < FLOAT:
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{chosen!r}'"
