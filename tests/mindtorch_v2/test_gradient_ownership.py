@@ -69,11 +69,23 @@ def test_a_gradient_for_two_leaves_is_copied_for_one():
     assert b.grad.tolist() == [3.0] * 4
 
 
-def test_views_of_one_gradient_are_not_given_to_two_leaves():
+def test_views_of_one_gradient_are_what_two_leaves_get():
+    """As in PyTorch: what one leaf does with its gradient, the other sees."""
     a, b = leaf(2, 2), leaf(2, 2)
-    ((a.view(-1) + b.view(-1)) * 3).sum().backward()
+    loss = ((a.view(-1) + b.view(-1)) * 3).sum()
+    assert "aten::new_empty_strided" not in names(loss.backward)
     a.grad.zero_()
-    assert b.grad.tolist() == [[3.0] * 2] * 2
+    assert b.grad.tolist() == [[0.0] * 2] * 2
+
+
+def test_a_gradient_that_a_leaf_got_a_view_of_is_not_changed_by_the_engine():
+    a, b = leaf(2, 2), leaf(4)
+    h = b * 2
+    early = h * 5
+    # The sum's gradient goes to a leaf as a view, and to `h`, where that of `early` is added.
+    ((a.view(-1) + h) * 3 + early).sum().backward()
+    assert a.grad.tolist() == [[3.0] * 2] * 2
+    assert b.grad.tolist() == [16.0] * 4
 
 
 def test_a_gradient_that_the_program_gave_stays_its_own():

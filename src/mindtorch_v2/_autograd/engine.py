@@ -22,7 +22,7 @@ from .._dtype import FROM_NUMPY
 from .._tensor import Extras, Tensor
 from .anomaly import AnomalyState, warn_of
 from .graph import LAST, RELEASED, AccumulateGrad, Edge, Node, NodeHooks, type_name
-from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on, shown, taken_back
+from .ownership import SEEN, Marks, all_seen, give_views, in_common, leave, memory, passed_on, shown, taken_back
 from .watched import apply_watched, event_ids
 
 # As in PyTorch's engine, which has a node in front of several roots.
@@ -222,7 +222,7 @@ class Walk:
             before = None
             if not ends:
                 received = run_prehooks(hooks, received)
-            received, marks = taken_back(received)
+            received, marks = taken_back(received, (0,) if isinstance(node, AccumulateGrad) else ())
             marks.update(dict.fromkeys(shared, SEEN))
             seen = bool(hooks.post)
         else:
@@ -254,11 +254,11 @@ class Walk:
         if edges:
             if seen:
                 received, results = None, list(results)
-                results, marks = taken_back(results)
-            elif marks:
-                marks = passed_on(received, marks, results)
-            elif len(edges) > 1:
-                marks = in_common(results)
+                results, marks = taken_back(results, to_leaves(edges))
+            elif marks or len(edges) > 1:
+                marks = passed_on(received, marks, results) if marks else in_common(results)
+                if marks:
+                    give_views(to_leaves(edges), received, results, marks)
             received = None
             self.send(node, edges, results, marks)
 
@@ -340,6 +340,11 @@ class Walk:
                 leave((marks.pop(number),))
         if mark is not None:
             leave((mark,))
+
+
+def to_leaves(edges: Sequence[Edge | None]) -> list[int]:
+    """Which edges lead to leaves."""
+    return [number for number, target in enumerate(edges) if target is not None and type(target[0]) is AccumulateGrad]
 
 
 def count_dependencies(begun: dict[int, Node]) -> dict[int, int]:
@@ -501,6 +506,6 @@ if WALK is not None:
     WALK.prepare_walk({
         "AccumulateGrad": AccumulateGrad, "AnomalyState": AnomalyState, "Extras": Extras, "HOOK": HOOK, "Node": Node,
         "RELEASED": RELEASED, "ThreadState": ThreadState, "Walk": Walk,
-        "detach": lambda grad: aten.detach(grad), "first_of_all": -LAST, "fit": fit, "heappop": heappop,
+        "detach": lambda grad: aten.detach(grad), "first_of_all": -LAST, "fit": fit, "give_views": give_views, "heappop": heappop,
         "heappush": heappush, "in_common": in_common, "release": Node.release})
     drain, count_waiting = WALK.drain, WALK.count_dependencies

@@ -244,8 +244,8 @@ class AccumulateGrad(Node):
         if grad is None:
             pass  # hooks are called anyway
         elif extras.grad is None:
-            mine = only_here or type(grad)._dispatches  # a class makes its answer for the caller
-            if mine and grad._a.strides == variable._a.strides and not THREAD.state.grad:
+            mine = only_here or type(grad)._dispatches  # what a class answers, it has made for whoever asked
+            if mine and not THREAD.state.grad and suits(grad._a, variable._a):
                 extras.grad = aten.detach(grad)
             elif type(grad._a) is SparseArray:
                 extras.grad = aten.clone(grad)
@@ -265,6 +265,16 @@ class AccumulateGrad(Node):
                         raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         return ()
+
+
+def suits(array: Any, leaf: Any) -> bool:
+    """Whether a gradient lies as its leaf does, or row by row where that has gaps; a leaf takes over no other."""
+    if type(array) is SparseArray or type(leaf) is SparseArray:
+        return array.strides == leaf.strides
+    if not is_dense(leaf):
+        return array.flags.c_contiguous
+    return all(have == want if extent != 1 else have != 0
+               for have, want, extent in zip(array.strides, leaf.strides, array.shape))
 
 
 def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:

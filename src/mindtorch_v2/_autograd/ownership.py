@@ -1,14 +1,17 @@
 """Who owns the gradients of a backward pass: the engine may change or give away only those that it alone can see.
 
-A gradient that waits for a node belongs to the engine alone unless it has a mark. A mark is a list with one number: in
-how many places the engine keeps this gradient's memory. A gradient that the program gave, or that its code has seen,
-belongs to the engine again if the tensor dies when the engine drops it; otherwise its mark never comes down to 1. The
-engine does not count references, because debuggers, profilers and versions of Python hold them differently.
+A gradient that waits for a node is the engine's alone unless it has a mark. A mark is a list with one number: in how
+many places the engine keeps this gradient's memory. What the program has given, or code of the program's has seen, is
+the engine's again if the tensor dies when the engine lets go of it, and else its mark never comes down to 1. References
+are not counted, because debuggers, profilers and versions of Python hold them differently.
+
+A leaf may also have a view that only the engine holds, whoever has its memory: as in PyTorch, the leaf's `.grad` then
+is that view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 from weakref import ref
@@ -46,10 +49,11 @@ def shown(marks: Marks | None) -> list[int]:
     return found
 
 
-def taken_back(grads: list[Any]) -> tuple[list[Any], Marks]:
-    """Gradients that the program has seen, and the marks of those that it may hold. The given list is emptied.
+def taken_back(grads: list[Any], to_leaves: Container[int] = ()) -> tuple[list[Any], Marks]:
+    """Gradients that the program has seen, and the marks of those that it may hold. The list given is emptied.
 
-    Each is dropped, with its memory kept. If it dies, nothing else has it.
+    Each is let go of, with its memory kept. If it dies, nobody else has it. What has been viewed, or is a view, shares
+    its memory with tensors that may outlive it: of these only views for leaves are taken back.
     """
     if THREAD.state.grad:
         return grads, dict.fromkeys(range(len(grads)), SEEN)
@@ -60,21 +64,33 @@ def taken_back(grads: list[Any]) -> tuple[list[Any], Marks]:
     let_go = []
     for numbers in places.values():
         grad = grads[numbers[0]]
-        # A tensor that has been viewed, or is a view, shares its memory with tensors that may outlive it.
-        if type(grad) is Tensor and grad._st is grad._of is grad._edge is grad._ag is None:
-            let_go.append((numbers, grad._a, ref(grad)))
+        if type(grad) is Tensor and grad._edge is grad._ag is None and (
+                grad._st is grad._of is None
+                or (grad._of is not None and len(numbers) == 1 and numbers[0] in to_leaves)):
+            let_go.append((numbers, grad._a, grad._st, grad._of, ref(grad)))
             for number in numbers:
                 kept[number] = None
     grad = None
     grads.clear()
-    for numbers, array, reference in let_go:
-        held = reference()
-        own = wrap_known(array) if held is None else held
-        mark = [len(numbers)] if held is None else SEEN
+    for numbers, array, shared, base, reference in let_go:
+        own = reference()
+        mark = SEEN
+        if own is None:
+            own, mark = wrap_known(array), [len(numbers)]
+            own._st, own._of = shared, base
         for number in numbers:
             kept[number] = own
             marks[number] = mark
     return kept, marks
+
+
+def give_views(to_leaves: Iterable[int], received: Sequence[Any], results: Sequence[Any], marks: Marks) -> None:
+    """Let leaves have the views that a formula of the runtime has made for them alone: their marks are taken away."""
+    for number in to_leaves:
+        grad = results[number]
+        if number in marks and type(grad) is Tensor and grad._of is not None and not any(
+                grad is other for other in received) and sum(grad is other for other in results) == 1:
+            marks.pop(number)[0] += UNKNOWN  # the program sees its memory from now on
 
 
 def in_common(results: Sequence[Any]) -> Marks | None:

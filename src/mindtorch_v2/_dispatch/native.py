@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Of the interfaces: a build from older sources is not used.
 VERSION = 16
-WALK_VERSION = 3
+WALK_VERSION = 4
 
 
 def load(wish: str) -> ModuleType | None:

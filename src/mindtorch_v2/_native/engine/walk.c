@@ -1,6 +1,6 @@
 /* The backward pass over nodes that run only this package's code: the twin of `count_dependencies`, `Walk.run`,
  * `evaluate` and `send` in `_autograd/engine.py`, of `in_common` and `passed_on` in `_autograd/ownership.py`, and of
- * `unpack` and `leaf_edge` in `_autograd/graph.py`.
+ * `suits`, `unpack` and `leaf_edge` in `_autograd/graph.py`.
  *
  * What is rare is left to the Python code, one node at a time: hooks, a program's own functions, captured gradients,
  * anomaly detection. While somebody observes, nothing runs here.
@@ -14,12 +14,12 @@
 
 #include "modes.h"
 
-#define VERSION 3
+#define VERSION 4
 #define FEW 8 /* gradients of a node, beyond which memory is taken for them */
 
 /* What `prepare_graph` and `prepare_walk` are given: classes, functions and values of the Python side. */
 static PyTypeObject *tensor_type, *node_type, *accumulate_type, *shared_type;
-static PyObject *new_leaf_edge, *unpack_all, *hook_slots, *released, *detach, *fit, *in_common_of_many, *anomaly, *plain_release, *heappush, *heappop;
+static PyObject *new_leaf_edge, *unpack_all, *hook_slots, *released, *detach, *fit, *give_views, *in_common_of_many, *anomaly, *plain_release, *heappush, *heappop;
 
 /* Where the slots of their instances are. */
 static Py_ssize_t tensor_array, tensor_extras, tensor_base, tensor_shared, tensor_requires, tensor_edge,
@@ -363,12 +363,32 @@ static PyObject *leaf_of(PyObject *node)
 #endif
 }
 
-static int same_layout(PyObject *one, PyObject *other)
+/* Whether elements fill their span of memory without holes or overlap, in some order of dimensions. */
+static int is_dense(PyArrayObject *array)
 {
-    if (one == NULL || other == NULL || !PyArray_CheckExact(one) || !PyArray_CheckExact(other)) return 0;
-    PyArrayObject *a = (PyArrayObject *)one, *b = (PyArrayObject *)other;
-    return PyArray_NDIM(a) == PyArray_NDIM(b) && (PyArray_NDIM(a) == 0 || memcmp(
-        PyArray_STRIDES(a), PyArray_STRIDES(b), PyArray_NDIM(a) * sizeof(npy_intp)) == 0);
+    if (PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) || PyArray_CHKFLAGS(array, NPY_ARRAY_F_CONTIGUOUS)) return 1;
+    npy_intp expected = PyArray_ITEMSIZE(array), size = PyArray_NBYTES(array);
+    while (expected < size) {
+        int i = 0;
+        while (i < PyArray_NDIM(array) && (PyArray_STRIDE(array, i) != expected || PyArray_DIM(array, i) == 1)) i++;
+        if (i == PyArray_NDIM(array)) return 0;
+        expected *= PyArray_DIM(array, i);
+    }
+    return 1;
+}
+
+/* Whether a gradient lies as its leaf does, or row by row where that has gaps. */
+static int suits(PyObject *grad, PyObject *leaf)
+{
+    if (grad == NULL || leaf == NULL || !PyArray_CheckExact(grad) || !PyArray_CheckExact(leaf)) return 0;
+    PyArrayObject *a = (PyArrayObject *)grad, *b = (PyArrayObject *)leaf;
+    if (PyArray_NDIM(a) != PyArray_NDIM(b)) return 0;
+    if (!is_dense(b)) return PyArray_CHKFLAGS(a, NPY_ARRAY_C_CONTIGUOUS);
+    for (int i = 0; i < PyArray_NDIM(a); i++) {
+        npy_intp step = PyArray_STRIDE(a, i);
+        if (PyArray_DIM(a, i) != 1 ? step != PyArray_STRIDE(b, i) : step == 0) return 0;
+    }
+    return 1;
 }
 
 /* The end of a path: a first gradient that nobody else sees is the leaf's from now on; all else `apply` does. */
@@ -380,7 +400,7 @@ static int accumulate(PyObject *walk, PyObject *state, PyObject *node, PyObject 
     if (mine < 0 || (marks != NULL && leave(marks) < 0)) return -1;
     PyObject *extras = leaf == Py_None ? Py_None : *slot(leaf, tensor_extras);
     if (mine && extras != Py_None && *slot(extras, extras_grad) == Py_None && *slot(state, state_grad) == Py_False
-            && same_layout(*slot(grad, tensor_array), *slot(leaf, tensor_array))) {
+            && suits(*slot(grad, tensor_array), *slot(leaf, tensor_array))) {
         PyObject *taken = PyObject_CallOneArg(detach, grad);
         if (taken == NULL) return -1;
         Py_SETREF(*slot(extras, extras_grad), taken);
@@ -413,6 +433,28 @@ static int is_plain(PyObject *walk, PyObject *node, PyObject *key, PyObject *lea
     if (foreign == NULL) return -1;
     Py_DECREF(foreign);
     return foreign == Py_False;
+}
+
+/* Let leaves have the views that a node has made for them alone. */
+static int views_for_leaves(PyObject *edges, PyObject *received, PyObject *results, PyObject *marks)
+{
+    PyObject *to_leaves = PyList_New(0);
+    int status = to_leaves == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(edges) && status == 0; i++) {
+        PyObject *target = PyTuple_GET_ITEM(edges, i);
+        if (target == Py_None || Py_TYPE(PyTuple_GET_ITEM(target, 0)) != accumulate_type) continue;
+        PyObject *number = PyLong_FromSsize_t(i);
+        status = number == NULL ? -1 : PyList_Append(to_leaves, number);
+        Py_XDECREF(number);
+    }
+    if (status == 0 && PyList_GET_SIZE(to_leaves)) {
+        PyObject *arguments[] = {to_leaves, received, results, marks};
+        PyObject *done = PyObject_Vectorcall(give_views, arguments, 4, NULL);
+        Py_XDECREF(done);
+        status = done == NULL ? -1 : 0;
+    }
+    Py_XDECREF(to_leaves);
+    return status;
 }
 
 static int evaluate(PyObject *walk, PyObject *state, PyObject *node, int watched)
@@ -463,7 +505,7 @@ static int evaluate(PyObject *walk, PyObject *state, PyObject *node, int watched
     if (PyTuple_GET_SIZE(edges)) {
         if (marks != NULL && PyDict_GET_SIZE(marks)) given = passed_on(received, marks, results);
         else if (PyTuple_GET_SIZE(edges) > 1) given = in_common(results);
-        if (given == NULL && PyErr_Occurred()) goto done;
+        if (given == NULL ? PyErr_Occurred() != NULL : views_for_leaves(edges, received, results, given) < 0) goto done;
         Py_CLEAR(received); /* memory is freed where PyTorch frees it */
         status = send(walk, node, edges, results, given);
     } else {
@@ -694,7 +736,7 @@ static PyObject *prepare_walk(PyObject *module, PyObject *given)
     };
     const struct wanted_object objects[] = {
         {"Node", (PyObject **)&node_type}, {"AccumulateGrad", (PyObject **)&accumulate_type}, {"HOOK", &hook_slots},
-        {"RELEASED", &released}, {"detach", &detach}, {"fit", &fit}, {"in_common", &in_common_of_many},
+        {"RELEASED", &released}, {"detach", &detach}, {"fit", &fit}, {"give_views", &give_views}, {"in_common", &in_common_of_many},
         {"AnomalyState", &anomaly}, {"release", &plain_release}, {"heappush", &heappush}, {"heappop", &heappop},
         {"first_of_all", &first_of_all},
     };
