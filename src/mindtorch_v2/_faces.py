@@ -201,7 +201,7 @@ class Faces:
         if place == PACKAGE:
             return name in MORE_FUNCTIONS or is_public(name, "f")
         if place == f"{PACKAGE}.autograd":
-            return name == "grad"
+            return name in ("backward", "grad")
         if place == f"{PACKAGE}.nn.init":
             return name in INITIALIZERS
         places = ("torch.", f"{place}.", f"{PACKAGE}._C.")

@@ -32,6 +32,7 @@ _as_size = tuple.__new__  # what an array's shape holds needs no check
 class Extras:
     """Autograd state that few tensors have."""
 
+    grad_dtype: dtype | None
     __slots__ = ("accumulator", "grad", "grad_dtype", "hooks", "name", "post_hooks", "retains_grad")
 
     def __init__(self) -> None:
@@ -41,6 +42,10 @@ class Extras:
         self.post_hooks: dict[int, Any] | None = None
         self.retains_grad = False
         self.name: str | None = None
+
+    def grad_dtype_for(self, tensor: Tensor) -> dtype | None:
+        """What `grad_dtype` was set to, else the tensor's dtype: the slot is empty before."""
+        return getattr(self, "grad_dtype", tensor.dtype)
 
 
 def DISABLED(func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -270,6 +275,8 @@ class Tensor(metaclass=TensorMeta):
     def grad(self) -> None:
         self.extras().grad = None
 
+    _grad = grad
+
     @property
     def retains_grad(self) -> bool:
         """Whether `.grad` is kept although this is not a leaf."""
@@ -362,10 +369,11 @@ class Tensor(metaclass=TensorMeta):
         if value._a is self._a:
             return
         move(self, value._a)
-        self._st = Shared(value.untyped_storage(), self._version)
+        self._st = Shared(value.untyped_storage(), 0 if self.is_inference() else self._version)
         if self._ag is not None and self._ag.accumulator is not None:
             # From now on gradients must match the new memory.
-            self._ag.accumulator[0].meta = ((self._a.shape, self._a.dtype),)
+            kind = self._ag.grad_dtype_for(self)
+            self._ag.accumulator[0].meta = ((self._a.shape, None if kind is None else kind.np),)
 
 
 def wrap(array: Any) -> Tensor:
@@ -429,11 +437,12 @@ def check_assigned_grad(tensor: Tensor, value: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
-    if value._a.dtype != tensor._a.dtype:
-        given, wanted = (C_NAMES.get(one.dtype.name, one.dtype.name) for one in (value, tensor))
+    kind = tensor.dtype if tensor._ag is None else tensor._ag.grad_dtype_for(tensor)
+    if kind is not None and kind is not value.dtype:
+        given, wanted = (C_NAMES.get(one.name, one.name) for one in (value.dtype, kind))
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{given}' to a tensor with grad_dtype '{wanted}'. The "
-            "gradient must match the tensor's grad_dtype, which is its dtype."
+            "gradient must match the tensor's grad_dtype (defaults to the tensor's dtype); None allows any."
         )
     if value.device.type != tensor.device.type:
         raise RuntimeError(

@@ -395,8 +395,26 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return (DLDeviceType.kDLCPU, 0)
 
 
-def _grad_dtype(self: Tensor) -> dtype:
-    return self.dtype
+def _grad_dtype(self: Tensor) -> dtype | None:
+    """The dtype that a leaf's gradient has: its own unless set, None for any."""
+    if self.grad_fn is not None:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.dtype if self._ag is None else self._ag.grad_dtype_for(self)
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if value is not None and not isinstance(value, dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    if self.grad_fn is not None:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    extras = self.extras()
+    if value is not None and extras.grad is not None and extras.grad.dtype is not value:
+        raise RuntimeError(f"Cannot set grad_dtype to '{value.name}' because there is already a gradient with dtype "
+                           f"'{extras.grad.dtype.name}'. Please clear the gradient (.grad = None) before changing "
+                           "grad_dtype, or ensure the new grad_dtype matches the existing gradient's dtype.")
+    extras.grad_dtype = value
+    if extras.accumulator is not None:  # what the engine brings gradients to
+        extras.accumulator[0].meta = ((self._a.shape, None if value is None else value.np),)
 
 
 def _volatile(self: Tensor) -> bool:
@@ -425,7 +443,7 @@ def _set_backward_hooks(self: Tensor, hooks: Any) -> None:
 
 def _post_accumulate_grad_hooks(self: Tensor) -> Any:
     """The hooks that run when `.grad` has changed, None without any."""
-    return None if self._ag is None or not self._ag.post_hooks else OrderedDict(self._ag.post_hooks)
+    return None if self._ag is None or self._ag.post_hooks is None else OrderedDict(self._ag.post_hooks)
 
 
 def _not_deleted(name: str) -> Callable[[Tensor], None]:
@@ -442,7 +460,7 @@ METHODS: dict[str, Any] = {function.__name__: function for function in (
     is_conj, is_neg, is_distributed,
 )}
 METHODS.update({"__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device, "const_data_ptr": Tensor.data_ptr})
-PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"grad_dtype": _grad_dtype, "volatile": _volatile,
+PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"volatile": _volatile,
                                                    "_post_accumulate_grad_hooks": _post_accumulate_grad_hooks}
 # Devices that no tensor is on.
 ELSEWHERE = ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla")
@@ -460,5 +478,6 @@ def attach() -> None:
     for name, known in (("data", Tensor.data), ("requires_grad", Tensor.requires_grad), ("_grad_fn", Tensor.grad_fn),
                         ("_backward_hooks", hooks)):
         setattr(Tensor, name, known.deleter(_not_deleted(name)))  # type: ignore[attr-defined,union-attr]
+    Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
     for name in ELSEWHERE:
         setattr(Tensor, name, False)

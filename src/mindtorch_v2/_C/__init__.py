@@ -60,6 +60,10 @@ def _current_graph_task_execution_order() -> list[Any]:
     walk = THREAD.state.walk
     if walk is None:
         raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    if __getattr__("_is_multithreading_enabled")():
+        raise RuntimeError("get_current_graph_task_execution_order expects the current backward to be executed with "
+                           "multithreading disabled, e.g. by running:\n\n>>> with "
+                           "torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(...)\n")
     return walk.planned()
 
 
@@ -67,7 +71,7 @@ def _will_engine_execute_node(node: Any) -> bool:
     """Whether the backward pass that runs now runs a node."""
     walk = THREAD.state.walk
     if walk is None:
-        raise RuntimeError("_will_engine_execute_node: asked outside of a backward pass")
+        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
     return walk.will_reach(node)
 
 
@@ -190,6 +194,17 @@ _ELSEWHERE = {
               "_set_fwd_grad_enabled": ("_autograd.forward", "set_fwd_grad_enabled"),
               "_set_grad_enabled": ("_autograd.grad_mode", "set_grad"),
               "_is_multithreading_enabled": ("autograd", "is_multithreading_enabled"),
+              "_is_view_replay_enabled": ("autograd", "is_view_replay_enabled"),
+              "_is_grad_layout_enforcement_enabled": ("autograd._engine_names", "_is_grad_layout_enforcement_enabled"),
+              "_set_grad_layout_enforcement_enabled": ("autograd._engine_names",
+                                                       "_set_grad_layout_enforcement_enabled"),
+              "_ImperativeEngine": ("autograd.variable", "ImperativeEngine"),
+              "_increment_version": ("autograd.graph", "increment_version"),
+              "is_grad_enabled": ("_autograd.grad_mode", "is_grad_enabled"),
+              "is_inference_mode_enabled": ("_autograd.grad_mode", "is_inference_mode_enabled"),
+              "_InferenceMode": ("_autograd.grad_mode", "inference_mode"),
+              "_enter_dual_level": ("_autograd.forward", "enter_dual_level"),
+              "_exit_dual_level": ("_autograd.forward", "exit_dual_level"),
               "_LinAlgError": ("_backends.cpu.linalg", "LinAlgError"),
               "_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
               "_get_autograd_fallback_mode": ("_library.definition", "get_autograd_fallback_mode"),

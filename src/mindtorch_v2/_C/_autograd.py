@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from mtprof.devices import DeviceType
 from mtprof.views.event_fields import RecordScope
 from mtprof.views.kineto_events import KinetoEvent as _KinetoEvent
 
+from .._autograd.inplace import CUSTOM, INFERENCE, MANY, NO_GRAD
 from .._autograd.saved_attributes import SavedTensor
 from .._dispatch.state import THREAD
 from .._tensor import Tensor
-from ..autograd.graph import saved_tensors_hooks_disabled
+from ..autograd.graph import saved_tensors_hooks, saved_tensors_hooks_disabled
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.activity import supported_activities as _supported_activities
 from ..profiler.profiler_state import RUNNING, ActiveProfilerType, ProfilerConfig
@@ -22,6 +25,7 @@ from ..profiler.session import COMING_METADATA, UNDER_WAY
 from ..profiler.session import profile as _Session
 
 __all__ = [
+    "CreationMeta",
     "DeviceType",
     "SavedTensor",
     "_KinetoEvent",
@@ -29,17 +33,22 @@ __all__ = [
     "_add_metadata_json",
     "_disable_profiler",
     "_enable_profiler",
+    "_get_creation_meta",
     "_get_sequence_nr",
     "_kineto_step",
+    "_pop_saved_tensors_default_hooks",
     "_prepare_profiler",
     "_profiler_enabled",
     "_profiler_type",
+    "_push_saved_tensors_default_hooks",
     "_record_function_with_args_enter",
     "_record_function_with_args_exit",
     "_saved_tensors_hooks_get_disabled_error_message",
     "_saved_tensors_hooks_is_enabled",
+    "_set_creation_meta",
     "_supported_activities",
     "_toggle_collection_dynamic",
+    "_top_saved_tensors_default_hooks",
     "_unsafe_set_version_counter",
     "kineto_available",
 ]
@@ -61,6 +70,48 @@ def _saved_tensors_hooks_is_enabled() -> bool:
 def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
     """Why they may not."""
     return saved_tensors_hooks_disabled()
+
+
+def _push_saved_tensors_default_hooks(pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+    """Keep saved tensors by these functions until they are popped."""
+    saved_tensors_hooks(pack_hook, unpack_hook).__enter__()
+
+
+def _pop_saved_tensors_default_hooks() -> None:
+    """The last pair of functions is in force no more."""
+    THREAD.state.pack_hooks.pop()
+
+
+def _top_saved_tensors_default_hooks(ignore_is_tracing: bool = False) -> Any:
+    """The pair of functions in force, or None."""
+    hooks = THREAD.state.pack_hooks
+    return hooks[-1] if hooks else None
+
+
+class CreationMeta(enum.Enum):
+    """How a view was made."""
+
+    DEFAULT = 0
+    IN_CUSTOM_FUNCTION = 1
+    MULTI_OUTPUT_NODE = 2
+    NO_GRAD_MODE = 3
+    INFERENCE_MODE = 4
+
+
+_KINDS = {0: CreationMeta.DEFAULT, CUSTOM: CreationMeta.IN_CUSTOM_FUNCTION, MANY: CreationMeta.MULTI_OUTPUT_NODE,
+          NO_GRAD: CreationMeta.NO_GRAD_MODE, INFERENCE: CreationMeta.INFERENCE_MODE}
+
+
+def _get_creation_meta(tensor: Tensor) -> CreationMeta:
+    """How a view was made; of what is no view, nothing special."""
+    return CreationMeta.DEFAULT if tensor._of is None else _KINDS[tensor._of[2]]
+
+
+def _set_creation_meta(tensor: Tensor, meta: CreationMeta) -> None:
+    """Say how a view was made: whether autograd may follow in-place changes of it."""
+    if tensor._of is None:
+        raise RuntimeError("_set_creation_meta: the tensor is no view")
+    tensor._of = (*tensor._of[:2], next(kind for kind, known in _KINDS.items() if known is meta))
 
 
 def _get_sequence_nr() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._dispatch.namespace import aten
@@ -12,6 +12,7 @@ from .._dispatch.observer import HOOK, hush
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._memory_format import preserve_format
+from .._shape import Size
 from .._tensor import Tensor
 from .._warn import warn_once
 from .engine import run_backward
@@ -19,9 +20,20 @@ from .graph import AccumulateGrad, Edge, GradientEdge, edge
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Iterable):
-        return (value,)
-    return tuple(value)
+    return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
+
+
+def _inputs(given: Any, function: str) -> tuple[Any, ...]:
+    """The inputs to differentiate by: one, several, or the values of a dictionary."""
+    if isinstance(given, Mapping):
+        if type(given) is not dict:
+            raise TypeError(f"`inputs` argument to `{function}()` must be a dict, not {type(given).__name__}. Other "
+                            "Mapping types are not supported.")
+        given = given.values()
+    wanted = _as_tuple(given)
+    if not wanted:
+        raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty.")
+    return wanted
 
 
 def _beginning(tensors: Sequence[Tensor], grads: Any) -> tuple[list[Edge], list[Any]]:
@@ -41,8 +53,11 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
     made: list[Any] = []
     for tensor, grad in zip(tensors, grads):
         if isinstance(tensor, GradientEdge):
+            shape, kind = tensor.node.meta[tensor.output_nr]
+            if isinstance(grad, Tensor) and grad._a.shape != shape:
+                raise RuntimeError(f"Mismatch in shape: grad_output[{len(made)}] has a shape of {grad.shape} and "
+                                   f"output[{len(made)}] has a shape of {Size(shape)}.")
             if grad is None:
-                shape, kind = tensor.node.meta[tensor.output_nr]
                 if math.prod(shape) != 1:
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
                 grad = aten.ones(shape, dtype=FROM_NUMPY[kind])
@@ -118,6 +133,7 @@ def backward(
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
                                "`backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    wanted = () if inputs is None else _inputs(inputs, "backward")
     keep = create_graph if retain_graph is None else retain_graph
     roots, values = _beginning(_as_tuple(tensors), grad_tensors)
     if create_graph:
@@ -127,9 +143,9 @@ def backward(
     if inputs is None:
         run_backward(roots, values, keep, create_graph)
         return
-    wanted = _as_tuple(inputs)
-    if not wanted:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    for tensor in wanted:
+        if isinstance(tensor, Tensor) and not tensor.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     targets = [_target(t, i) for i, t in enumerate(wanted)]
     for tensor, (node, _) in zip(wanted, targets):
         if not isinstance(tensor, GradientEdge) and not isinstance(node, AccumulateGrad):
@@ -159,7 +175,7 @@ def grad(
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
 
     >>> import mindtorch_v2 as torch
@@ -167,6 +183,14 @@ def grad(
     >>> torch.autograd.grad(x * x, x)
     (tensor(6.),)
     """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
+    wanted = _inputs(inputs, "grad")
+    if type(inputs) is dict:
+        found = grad(outputs, wanted, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+                     is_grads_batched, materialize_grads)
+        return dict(zip(inputs, found))
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
                       "gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning,
@@ -174,12 +198,6 @@ def grad(
     if is_grads_batched:
         return _grad_of_each(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,
                              materialize_grads)
-    if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
-                         "allow_unused=False.")
-    wanted = _as_tuple(inputs)
-    if not wanted:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
     roots, values = _beginning(_as_tuple(outputs), grad_outputs)
     found = run_backward(roots, values, keep, create_graph, [_target(t, i) for i, t in enumerate(wanted)],
@@ -197,8 +215,8 @@ def grad(
 
 def _grad_of_each(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool,
                   allow_unused: bool | None, materialize_grads: bool) -> tuple[Any, ...]:
-    """`grad` for each slice of the gradients along their first dimension, stacked along a first dimension."""
-    batches = _as_tuple(grad_outputs)
+    """`grad` for each slice of the gradients along their first dimension, put together along a first dimension."""
+    batches = (None,) if grad_outputs is None else _as_tuple(grad_outputs)
     sizes = {len(batch) for batch in batches if isinstance(batch, Tensor)}
     if len(sizes) != 1:
         raise ValueError("is_grads_batched=True needs grad_outputs of one size in their first dimension, but got "

@@ -127,7 +127,10 @@ class Walk:
             self.selective = True
 
     def will_reach(self, node: Node) -> bool:
-        """Whether a node is part of this pass, run or not."""
+        """Whether a node is, was or will be run in this pass."""
+        if self.wanted and isinstance(node, AccumulateGrad):
+            raise RuntimeError("A leaf node was passed to _will_engine_execute_node but we are currently running "
+                               "autograd.grad(). This is currently not supported.")
         return (id(node) in self.waiting or id(node) in self.begun) and (self.needed is None or id(node) in self.needed)
 
     def planned(self) -> list[Node]:
@@ -142,7 +145,7 @@ class Walk:
         order = []
         while ready:
             node = heappop(ready)[2]
-            if not self.will_reach(node):
+            if self.needed is not None and id(node) not in self.needed:
                 continue
             order.append(node)
             for target in node.edges:
@@ -248,7 +251,8 @@ class Walk:
                 marks, seen = all_seen(received, marks), True
             results = node.apply(*received) if event < 0 else apply_watched(node, event, received)
         if hooks is not None and hooks.post:
-            results = run_posthooks(hooks, [fit(node, i, grad) for i, grad in enumerate(results)], received)
+            results = run_posthooks(hooks, [fit(node, i, grad) if self.asks_for(edges, i) else None
+                                            for i, grad in enumerate(results)], received)
         if not self.keep_graph:
             node.release()
         if edges:
@@ -266,6 +270,11 @@ class Walk:
         """Whether only the engine sees a gradient, in the one place that asks."""
         mark = None if marks is None else marks.get(number)
         return (mark is None or mark[0] == 1) and type(grad) is Tensor and self.exposed == THREAD.state.exposed
+
+    def asks_for(self, edges: Sequence[Edge | None], number: int) -> bool:
+        """Whether a result of a node goes on in this pass."""
+        target = edges[number] if number < len(edges) else None
+        return self.needed is None or target is None or id(target[0]) in self.needed
 
     def ends_at(self, node: Node, received: list[Tensor | None]) -> bool:
         """Capture what arrived at a target; returns whether no node behind this one is needed."""
@@ -397,11 +406,11 @@ def fit(node: Node, position: int, grad: Any) -> Any:
         raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
     shape, dtype = target[0].meta[target[1]]
     array = grad._a
-    if array.shape == shape and array.dtype == dtype:
+    if array.shape == shape and (dtype is None or array.dtype == dtype):
         return grad
     if array.shape != shape:
         grad = sum_to(node, position, grad, shape)
-    if grad._a.dtype != dtype:
+    if dtype is not None and grad._a.dtype != dtype:
         if FROM_NUMPY[grad._a.dtype].is_complex and not FROM_NUMPY[dtype].is_complex:
             grad = aten.real(grad)
         if grad._a.dtype != dtype:
@@ -482,11 +491,11 @@ def checked_replacement(value: Any, old: Any, hook: Any) -> Tensor:
     """Check a hook's replacement of a gradient: it must have the same shape and dtype."""
     if not isinstance(value, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(value).__name__}'")
-    if value._a.shape != old._a.shape:
-        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the size of value")
     if value._a.dtype != old._a.dtype:
         raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the type of value (was "
                            f"torch.{type_name(old)} got torch.{type_name(value)})")
+    if value._a.shape != old._a.shape:
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the size of value")
     return value
 
 
@@ -506,6 +515,6 @@ if WALK is not None:
     WALK.prepare_walk({
         "AccumulateGrad": AccumulateGrad, "AnomalyState": AnomalyState, "Extras": Extras, "HOOK": HOOK, "Node": Node,
         "RELEASED": RELEASED, "ThreadState": ThreadState, "Walk": Walk,
-        "detach": lambda grad: aten.detach(grad), "first_of_all": -LAST, "fit": fit, "give_views": give_views, "heappop": heappop,
-        "heappush": heappush, "in_common": in_common, "release": Node.release})
+        "detach": lambda grad: aten.detach(grad), "first_of_all": -LAST, "fit": fit, "give_views": give_views,
+        "heappop": heappop, "heappush": heappush, "in_common": in_common, "release": Node.release})
     drain, count_waiting = WALK.drain, WALK.count_dependencies

@@ -57,13 +57,27 @@ class _Call:
         self.node: weakref.ref[FunctionNode] | None = None
 
 
+# What `ctx` answers as the node that it belongs to does.
+OF_NODE = frozenset(("_input_metadata", "_raw_saved_tensors", "_register_hook_dict", "_sequence_nr",
+                     "_set_sequence_nr", "metadata", "name", "next_functions", "register_hook", "register_prehook",
+                     "requires_grad"))
+
+
 class FunctionCtx:
     """The `ctx` of a custom function; its attributes belong to the user, ours are behind one name."""
 
     _mindtorch_call: _Call
 
-    def __init__(self, call: _Call) -> None:
-        self._mindtorch_call = call
+    def __init__(self, call: _Call | None = None) -> None:
+        self._mindtorch_call = _Call(()) if call is None else call
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OF_NODE:
+            node = self._mindtorch_call.node
+            found = None if node is None else node()
+            if found is not None:
+                return getattr(found, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -157,7 +171,7 @@ class FunctionCtx:
 def _refuse_others(name: str, tensors: tuple[Any, ...]) -> None:
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} only accepts variable arguments, but got {type(tensor).__name__}")
+            raise RuntimeError(f"{name} only accepts variable arguments, but got {type(tensor).__name__}")
 
 
 class FunctionNode(Node):
@@ -171,6 +185,8 @@ class FunctionNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         if name in ("ctx", "positions") or name.startswith("__"):
+            raise AttributeError(name)
+        if name in OF_NODE:
             raise AttributeError(name)
         return getattr(self.ctx, name)
 
@@ -241,6 +257,7 @@ class Function:
 
     generate_vmap_rule = False
     _node: type[FunctionNode]
+    _ctx: type[FunctionCtx]
     _backward_cls: type[FunctionNode]  # PyTorch's name for it
     _read_forward: tuple[Callable[..., Any], inspect.Signature | None]  # forward, and its signature
 
@@ -266,6 +283,7 @@ class Function:
         name = f"{cls.__name__}Backward"
         cls._node = cls._backward_cls = type(name, (FunctionNode,), {"__slots__": (), "function": cls,
                                                                       "_forward_cls": cls})
+        cls._ctx = type(name, (FunctionCtx,), {"_forward_cls": cls})
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
@@ -313,15 +331,36 @@ def _is_shown(value: Any) -> bool:
 
 
 Function._node = Function._backward_cls = FunctionNode
-NO_TENSOR = np.dtype(np.float32)  # in the description of an output that is not a tensor
+Function._ctx = FunctionCtx
+NO_TENSOR = np.dtype(np.float32)  # stands in the description of an output that is no tensor
+
+
+def _check_transforms(cls: type[Function], state: Any) -> None:
+    """What `torch.func` asks of a function that is called inside its transforms."""
+    name, more = cls.__name__, "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+    if cls.setup_context is Function.setup_context:
+        raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
+                           f"...), it must override the setup_context staticmethod. {more}")
+    if not state.vmaps:
+        return
+    own = cls.vmap is not Function.vmap
+    if own and cls.generate_vmap_rule:
+        raise RuntimeError(f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden "
+                           "vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap "
+                           f"staticmethod to avoid ambiguity. {more}")
+    if not own and not cls.generate_vmap_rule:
+        raise RuntimeError(f"You tried to vmap over {name}, but it does not have vmap support. Please override and "
+                           f"implement the vmap staticmethod or set generate_vmap_rule=True. {more}")
 
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state = THREAD.state
+    if state.transforms:
+        _check_transforms(cls, state)
     if kwargs:
         args, kwargs = _by_position(cls, args, kwargs)
     call = _Call(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
-    ctx = FunctionCtx(call)
+    ctx = cls._ctx(call)
     recording = state.grad and any(call.needs_input_grad)
     positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
     # Edges are taken before forward runs, because forward may change its inputs in place.
@@ -475,6 +514,10 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
         if tensor._rg and tensor.grad_fn is None:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         check_inplace(tensor)
+        if tensor._of is not None and len(outputs) > 1:
+            raise RuntimeError("If your Function modifies inplace an input that is a view of another Tensor, your "
+                               "Function cannot return more than one Tensor. Clone the view before, or let one "
+                               "Function make the change and another the other results.")
     saved: list[Any] = []
     for i, item in enumerate(call.pending):
         position = next((n for n, o in enumerate(outputs) if o is item), None)
@@ -527,6 +570,7 @@ class Error(Node):
     """A step that cannot be differentiated: it raises when a gradient arrives."""
 
     __slots__ = ("reason",)
+    full_name = "torch::autograd::Error"
     reason: str
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
@@ -566,6 +610,10 @@ class UndefinedGrad(Node):
     """A step that passes its input on but no gradient back."""
 
     __slots__ = ()
+    full_name = "torch::autograd::UndefinedGradBackward"
+
+    def __new__(cls) -> Any:
+        return object.__new__(cls)
 
     def __init__(self) -> None:
         self.hooks = None

@@ -146,10 +146,21 @@ class set_grad_enabled(_GradMode):
     """Turn recording on or off; takes effect at once and is undone when used as a context manager."""
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError("set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                            f"{type(mode).__name__}")
         state = THREAD.state
         self.before = (("grad_inside", state.grad_inside),) if state.inference else GRAD_WAS[state.grad]
-        self.mode = bool(mode)
-        set_grad(self.mode)
+        self.mode = mode
+        set_grad(mode)
+
+    @property
+    def prev(self) -> bool:
+        """What the setting was before."""
+        return self.before[0][1]
+
+    def __repr__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def __call__(self, function: F) -> F:
         _leave(self)
@@ -167,7 +178,7 @@ class inference_mode(_GradMode):
 
     def __new__(cls, mode: Any = True) -> Any:
         made = object.__new__(cls)
-        if callable(mode):
+        if not isinstance(mode, bool):  # `@inference_mode` without parentheses
             made.mode = True
             return made(mode)
         return made

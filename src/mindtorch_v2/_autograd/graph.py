@@ -20,6 +20,7 @@ from .._memory_format import contiguous_format
 from .._shape import Size
 from .._storage import Shared
 from .._tensor import VIEW_EDGE, Extras, Tensor, alias, wrap, wrap_known
+from .._warn import warn_once
 
 new = object.__new__
 Edge = tuple["Node", int]
@@ -61,7 +62,7 @@ class InputMetadata(NamedTuple):
     """The properties of the gradients that a node gets."""
 
     shape: Size
-    dtype: dtype
+    dtype: dtype | None
     is_nested_tensor: bool = False
     is_cpp_nested_tensor: bool = False
 
@@ -118,6 +119,17 @@ class Node:
     def _sequence_nr(self) -> int:
         return self.seq
 
+    @property
+    def _register_hook_dict(self) -> dict[int, Callable[..., Any]]:
+        """The hooks that run after this node, by number."""
+        return self.ensure_hooks().post
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """The runtime makes nodes itself, without this."""
+        if cls is Node:
+            raise TypeError("Can't instantiate abstract class Node")
+        raise TypeError(f"cannot create '{cls.__name__}' instances")
+
     def __call__(self, *grads: Any) -> Any:
         """Run the node by itself; returns the gradients of its inputs, a single one not in a tuple."""
         if len(grads) != len(self.meta):
@@ -127,8 +139,8 @@ class Node:
 
     @property
     def _input_metadata(self) -> list[InputMetadata]:
-        """The properties that incoming gradients must have."""
-        return [InputMetadata(Size(shape), FROM_NUMPY[kind]) for shape, kind in self.meta]
+        """What the gradients that come must be like."""
+        return [InputMetadata(Size(shape), FROM_NUMPY.get(kind)) for shape, kind in self.meta]
 
     def ensure_hooks(self) -> NodeHooks:
         """This node's hooks, made when first needed."""
@@ -235,6 +247,9 @@ class AccumulateGrad(Node):
         """The leaf, or None if nothing holds it any more."""
         return self.reference()
 
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
+
     def apply(self, grad: Any = None, only_here: bool = False) -> tuple[Any, ...]:  # type: ignore[override]
         """Store or add the gradient. A first gradient that nothing else can see is taken over, not copied."""
         variable = self.reference()
@@ -245,7 +260,8 @@ class AccumulateGrad(Node):
             pass  # hooks are called anyway
         elif extras.grad is None:
             mine = only_here or type(grad)._dispatches  # what a class answers, it has made for whoever asked
-            if mine and not THREAD.state.grad and suits(grad._a, variable._a):
+            state = THREAD.state
+            if mine and not state.grad and (suits(grad._a, variable._a) or state.any_layout):
                 extras.grad = aten.detach(grad)
             elif type(grad._a) is SparseArray:
                 extras.grad = aten.clone(grad)
@@ -255,15 +271,15 @@ class AccumulateGrad(Node):
             extras.grad = aten.add(grad, extras.grad)
         elif THREAD.state.grad:
             extras.grad = aten.add(extras.grad, grad)
+            warn_of_layout(extras.grad, variable)
         else:
             aten.add_(extras.grad, grad)
+            warn_of_layout(extras.grad, variable)
         if extras.post_hooks:
             for hook in tuple(extras.post_hooks.values()):
                 made = hook(variable)
-                if made is not None:
-                    if not isinstance(made, Tensor):
-                        raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
-                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                if made is not None and not isinstance(made, Tensor):
+                    raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
         return ()
 
 
@@ -275,6 +291,15 @@ def suits(array: Any, leaf: Any) -> bool:
         return array.flags.c_contiguous
     return all(have == want if extent != 1 else have != 0
                for have, want, extent in zip(array.strides, leaf.strides, array.shape))
+
+
+def warn_of_layout(grad: Tensor, variable: Tensor) -> None:
+    """Say so, once, if what a leaf adds up lies otherwise than the leaf: that costs time, but is no mistake."""
+    if (grad._a.strides != variable._a.strides and grad._a.dtype == variable._a.dtype
+            and not THREAD.state.any_layout and not suits(grad._a, variable._a)):
+        warn_once("grad and param do not obey the gradient layout contract. This is not an error, but may impair "
+                  f"performance.\ngrad.sizes() = {list(grad.shape)}, strides() = {list(grad.stride())}\n"
+                  f"param.sizes() = {list(variable.shape)}, strides() = {list(variable.stride())}")
 
 
 def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
@@ -303,6 +328,9 @@ def leaf_edge(tensor: Tensor) -> Edge:
         node.reference = weakref.ref(tensor)
         node.hooks = None
         node.meta = ((tensor._a.shape, tensor._a.dtype),)
+        if hasattr(extras, "grad_dtype"):
+            kind = extras.grad_dtype
+            node.meta = ((tensor._a.shape, None if kind is None else kind.np),)
         found = extras.accumulator = (node, 0)
     return found
 

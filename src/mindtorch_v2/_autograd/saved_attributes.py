@@ -6,7 +6,9 @@ import re
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from .._tensor import is_differentiable_dtype
+import numpy as np
+
+from .._tensor import Tensor, is_differentiable_dtype, wrap
 from .graph import RELEASED, SECOND_BACKWARD, Node, Packed, packed, unpack
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ FROM_SHAPE = re.compile(r"(?P<argument>\w+)_sym_(?:(?P<whole>sizes(?:_opt)?)|(?P
                         r"argsize_(?P<minus>minus_)?(?P<place>\d+))")
 # By class of nodes, once requested; a program's own classes are not kept alive.
 NAMES: weakref.WeakKeyDictionary[type[Node], dict[str, str]] = weakref.WeakKeyDictionary()
-UNSIGNED = 2**64  # PyTorch's nodes return numbers as unsigned
+NUMBERS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
+UNSIGNED = 2**64  # numbers come out of PyTorch's nodes as unsigned ones
 
 
 def names_of_slots(kind: type[Node]) -> dict[str, str]:
@@ -70,9 +73,10 @@ def from_shape(shape: Any, match: re.Match[str]) -> Any:
 
 
 def plain(node: Node, slot: str, value: Any) -> Any:
-    """A value that is not a tensor: a single number stands for a list of one, and negative numbers become unsigned."""
-    declared = {} if node.recorded_by is None else {f"v_{a.name}": a.type for a in node.recorded_by.schema.arguments}
-    kind = declared.get(slot, "")
+    """What is no tensor: a single number stands for a list of one, and negative ones come out unsigned."""
+    kind = declared_type(node, slot)
+    if kind.startswith("Tensor") and type(value) in NUMBERS:
+        return number_tensor(value)
     if not kind.startswith(("int", "SymInt")):
         return value
     if "[" not in kind:
@@ -86,10 +90,24 @@ def plain(node: Node, slot: str, value: Any) -> Any:
     return tuple(one % UNSIGNED for one in value) * times
 
 
+def declared_type(node: Node, slot: str) -> str:
+    """The type of an argument in the op's signature, or nothing."""
+    if node.recorded_by is None:
+        return ""
+    return next((one.type for one in node.recorded_by.schema.arguments if slot == f"v_{one.name}"), "")
+
+
+def number_tensor(value: Any) -> Tensor:
+    """A number in the place of a tensor, as PyTorch keeps it: in the widest type of its kind."""
+    return wrap(np.array(value, NUMBERS[type(value)]))
+
+
 def tensors(node: Node, slot: str, kept: Any) -> Any:
     """A saved tensor as the program sees it, or a tuple of them: an output has its history."""
     if kept is None:  # it was not needed for the requested gradients
         return None
+    if type(kept) is tuple and type(kept[0]) in NUMBERS:
+        return number_tensor(kept[0])
     if type(kept) is list:
         return tuple(tensors(node, slot, one) for one in kept)
     tensor = unpack(node, kept)
@@ -104,21 +122,34 @@ def raw(node: Node, slot: str) -> Any:
     if slot not in node.saved_names:
         raise KeyError(slot)
     kept = getattr(node, slot)
-    return several(node, kept) if type(kept) is list else SavedTensor(node, node, slot)
+    if type(kept) is list or (kept is RELEASED and declared_type(node, slot).partition("(")[0].endswith("]")):
+        return several(node, kept)
+    return SavedTensor.of(node, node, slot)
 
 
 def several(node: Node, kept: Any) -> tuple[SavedTensor, ...]:
     """A list of what was saved."""
     if kept is RELEASED:
         raise RuntimeError(SECOND_BACKWARD)
-    return tuple(SavedTensor(node, kept, place) for place in range(len(kept)))
+    return tuple(SavedTensor.of(node, kept, place) for place in range(len(kept)))
 
 
 class SavedTensor:
     """A saved value, for hooks that pack it: an attribute of the holder, or an index in a list."""
 
-    def __init__(self, node: Node, holder: Any, place: str | int) -> None:
-        self.node, self.holder, self.place = node, holder, place
+    node: Node
+    holder: Any
+    place: str | int
+
+    def __init__(self) -> None:
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    @classmethod
+    def of(cls, node: Node, holder: Any, place: str | int) -> SavedTensor:
+        """What is saved in one place."""
+        made = object.__new__(cls)
+        made.node, made.holder, made.place = node, holder, place
+        return made
 
     def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
         """Pack the saved tensor now with the first; unpack it with the second when backward needs it."""
@@ -127,7 +158,8 @@ class SavedTensor:
                             "to unpack")
         saved = self.holder[self.place] if isinstance(self.place, int) else getattr(self.holder, self.place)
         if saved is RELEASED:
-            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Specify "
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
+                               "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
                                "retain_graph=True to go through the graph a second time, or to set hooks later.")
         if type(saved) is Packed:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "

@@ -31,9 +31,9 @@ NOWHERE = Nowhere()
 class ThreadState:
     """The runtime's state for one thread."""
 
-    __slots__ = ("__weakref__", "autocast", "default_device", "endings", "events", "exposed", "extend", "grad",
-                 "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe",
-                 "seq", "thread", "transforms", "walk")
+    __slots__ = ("__weakref__", "any_layout", "autocast", "default_device", "endings", "events", "exposed", "extend",
+                 "grad", "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe",
+                 "seq", "thread", "transforms", "vmaps", "walk")
 
     def __init__(self) -> None:
         self.grad = True
@@ -45,10 +45,12 @@ class ThreadState:
         self.native_id = threading.get_native_id()
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
-        self.exposed = 0  # how often a program's code got an op's operands, by a dispatch mode or as a kernel
-        self.endings: list[Callable[[], None]] | None = None  # called when the running backward has ended
-        self.transforms = 0  # running transforms of `torch.func`
-        self.walk: Any = None  # the running backward pass
+        self.exposed = 0  # how often a program's code was given what an op works on, by a dispatch mode or as a kernel
+        self.endings: list[Callable[[], None]] | None = None  # called when the backward that runs now has ended
+        self.transforms = 0  # of `torch.func` that call a function now
+        self.vmaps = 0  # those among them that go example by example
+        self.any_layout = False  # whether a leaf takes over a gradient that lies in memory in another way
+        self.walk: Any = None  # the backward pass that runs now
         self.default_device: Any = None
         self.outer_devices: list[Any] = []  # the defaults that contexts of devices restore
         # The Python function that records this thread's calls, and one that has paused for the op that begins.

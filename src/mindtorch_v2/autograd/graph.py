@@ -42,6 +42,13 @@ class saved_tensors_hooks:
         THREAD.state.pack_hooks.pop()
 
 
+def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+    """One backward pass, for programs that start it themselves."""
+    from ._engine_names import _engine_run_backward as run  # it needs all of autograd
+
+    return run(t_outputs, *args, **kwargs)
+
+
 _DISABLED: list[str] = []  # why hooks on saved tensors may not be used now
 
 
@@ -175,6 +182,20 @@ def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
     """Accepted: gradients are added up where they were computed, so that there is nothing to warn of."""
 
 
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Accepted: there are no captures of streams here."""
+
+
+def region_activation_memory_budget(budget: float) -> Any:
+    """Only compiled programs have such a budget."""
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(f"{name} can only be used inside a torch.compile region, and nothing is compiled here")
+
+
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> Any:
     """Call `fn` with the gradients of several tensors when all (or any) of them are known."""
     if mode not in ("all", "any"):
@@ -213,5 +234,6 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
 
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
-           "get_gradient_edge", "increment_version", "register_multi_grad_hook",
-           "save_on_cpu", "saved_tensors_hooks", "set_warn_on_accumulate_grad_stream_mismatch"]
+           "get_gradient_edge", "increment_version", "region_activation_memory_budget", "register_multi_grad_hook",
+           "save_on_cpu", "saved_tensors_hooks", "set_override_stale_capture_stream",
+           "set_warn_on_accumulate_grad_stream_mismatch"]

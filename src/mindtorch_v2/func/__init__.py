@@ -12,6 +12,7 @@ from typing import Any
 from .._absent import refusing
 from .batching import vmap
 from .forward import jacfwd, jvp, linearize
+from .functionalizing import functionalize
 from .gradients import grad, grad_and_value, hessian, jacrev, vjp
 from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 
@@ -32,8 +33,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.func' has no attribute '{name}'")
 
 
-functionalize = refusing("functionalize", NotImplementedError,
-                         "torch.func.functionalize: this runtime does not trace programs")
 debug_unwrap = refusing("debug_unwrap", NotImplementedError,
                         "torch.func.debug_unwrap: tensors are not wrapped by the transforms of this runtime")
 rearrange = refusing("rearrange", NotImplementedError,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.namespace import aten
+from .._dispatch.state import THREAD
 from .._random import StreamStates
 from .._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
@@ -107,6 +108,16 @@ def _captured(func: Any) -> list[Tensor]:
     return found
 
 
+def _one(func: Callable[..., Any], example: Any, kwargs: dict[str, Any]) -> Any:
+    """The result for one example."""
+    state = THREAD.state
+    state.transforms, state.vmaps = state.transforms + 1, state.vmaps + 1
+    try:
+        return func(*example, **kwargs)
+    finally:
+        state.transforms, state.vmaps = state.transforms - 1, state.vmaps - 1
+
+
 def _stacked(name: str, out_dims: Any, results: list[Any], size: int) -> Any:
     """The results of all examples in one, each tensor with a dimension more."""
     flat = [tree_flatten(result) for result in results]
@@ -161,7 +172,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
         for example in batch.examples():
             if randomness == "same":
                 before.go_on_from_here()
-            results.append(func(*example, **kwargs))
+            results.append(_one(func, example, kwargs))
             if [one._version for one in common] != versions:
                 raise RuntimeError("vmap: inplace arithmetic(self, *extra_args) is not possible on a tensor that is "
                                    "not mapped over, an argument with in_dims=None or one that the function captures: "

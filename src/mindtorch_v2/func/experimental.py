@@ -8,10 +8,11 @@ from typing import Any
 from .. import _higher_order_ops as control_flow
 from .batching import vmap
 from .forward import jacfwd, jvp
+from .functionalizing import functionalize
 from .gradients import hessian
 from .modules import replace_all_batch_norm_modules_
 
-__all__ = ["chunk_vmap", "control_flow", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]
+__all__ = ["chunk_vmap", "control_flow", "functionalize", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]
 
 
 def chunk_vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error",

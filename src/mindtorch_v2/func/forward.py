@@ -13,6 +13,7 @@ from .._autograd.api import grad as differentiate
 from .._autograd.forward import dual_level, make_dual, unpack_dual, without_history
 from .._autograd.grad_mode import enable_grad
 from .._dispatch.namespace import aten
+from .._dispatch.state import THREAD
 from .._tensor import LEVELS, Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .batching import RANDOMNESS
@@ -69,18 +70,21 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple):
-            raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be valid to "
-                               "call f(*primals).")
+    if not isinstance(primals, tuple):
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to "
+                           "call f(*primals).")
     if not LEVELS:
-        return _pushed(func, primals, tangents, has_aux)
+        return _pushed(func, primals, tangents, has_aux, strict)
+    if not isinstance(tangents, tuple):
+        raise RuntimeError(_STRUCTURE.format("jvp(f, primals, tangents)", tree_flatten(primals)[1],
+                                             tree_flatten(tangents)[1]))
     linear = _Linear(func, primals, has_aux, "jvp(f, primals, tangents)")
     change = linear(*tangents)
     return (linear.output, change, linear.aux) if has_aux else (linear.output, change)
 
 
-def _pushed(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], has_aux: bool) -> Any:
+def _pushed(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], has_aux: bool,
+            strict: bool = False) -> Any:
     """`jvp` with nothing around it."""
     given, spec = tree_flatten(primals)
     changes, other = tree_flatten(tangents)
@@ -95,7 +99,11 @@ def _pushed(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[
                                    f"{type(one)}")
     with dual_level():
         duals = [make_dual(one, change) for one, change in zip(given, changes, strict=True)]
-        made = func(*tree_unflatten(duals, spec))
+        THREAD.state.transforms += 1
+        try:
+            made = func(*tree_unflatten(duals, spec))
+        finally:
+            THREAD.state.transforms -= 1
         aux: Any = None
         if has_aux:
             if not (isinstance(made, tuple) and len(made) == 2):
@@ -108,6 +116,9 @@ def _pushed(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[
                 raise RuntimeError("jvp(f, primals, tangents): expected f(*primals) to return only tensors, got "
                                    f"unsupported type {type(one)}")
         pairs = [unpack_dual(one) for one in results]
+        if strict and any(pair.tangent is None for pair in pairs):
+            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+                               "This is not allowed with strict=True.")
         output = tree_unflatten([pair.primal for pair in pairs], out_spec)
         change = tree_unflatten([aten.zeros_like(pair.primal) if pair.tangent is None else pair.tangent
                                  for pair in pairs], out_spec)

@@ -101,8 +101,8 @@ class _Call:
     """One evaluation of a function with aliased arguments."""
 
     def __init__(self, func: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any],
-                 has_aux: bool, name: str) -> None:
-        numbers = _chosen(argnums, args)
+                 has_aux: bool, name: str, may_be_empty: bool = False) -> None:
+        numbers = () if may_be_empty and not args else _chosen(argnums, args)
         self.single = isinstance(argnums, int)
         self.trees = [tree_flatten(args[number]) for number in numbers]
         self.aliases = [[_alias(leaf) for leaf in leaves] for leaves, _ in self.trees]
@@ -189,7 +189,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The output of `func`, and a function from output gradients to input gradients."""
     with enable_grad():
-        call = _Call(func, tuple(range(len(primals))), primals, {}, has_aux, "vjp(f, *primals)")
+        call = _Call(func, tuple(range(len(primals))), primals, {}, has_aux, "vjp(f, *primals)", may_be_empty=True)
     outputs, spec = tree_flatten(call.output)
     for output in outputs:
         if not isinstance(output, Tensor):
@@ -228,8 +228,11 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             outputs, spec = tree_flatten(call.output)
             for output in outputs:
                 if not isinstance(output, Tensor):
-                    raise RuntimeError("jacrev: Expected f(*args) to return only tensors, got unsupported type "
-                                       f"{type(output)}")
+                    raise RuntimeError("vjp(f, *primals): expected f(*primals) to return only tensors, got "
+                                       f"unsupported type {type(output)}")
+                if output.is_complex():
+                    raise RuntimeError("jacrev: Expected all outputs to be real but received complex tensor at "
+                                       f"flattened input idx: {outputs.index(output)}")
             keep = call.keeps_graph(outputs)
             made = [_rows(call, output, keep) for output in outputs]
         result = tree_unflatten(made, spec) if outputs else call.output

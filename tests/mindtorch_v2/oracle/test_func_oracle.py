@@ -212,11 +212,15 @@ def test_vmap_randomness(randomness):
     assert_same(made[0], made[1], randomness, 0.0)
 
 
-@pytest.mark.parametrize("name", ["functionalize"])
-def test_refused(name):
-    with pytest.raises(NotImplementedError, match=f"torch.func.{name}"):
-        getattr(ours.func, name)(lambda x: x)
-    assert ours.vmap is ours.func.vmap
+def test_functionalize():
+    def run(t):
+        x = t.zeros(2)
+        return t.func.functionalize(lambda a: a.add_(1) * 2)(x), x
+
+    assert_same(*map(run, BOTH), "functionalize", 0.0)
+    for module in BOTH:
+        with pytest.raises(RuntimeError, match="invalid argument for remove=views"):
+            module.func.functionalize(lambda a: a, remove="views")(module.zeros(2))
 
 
 def test_forward_mode():
