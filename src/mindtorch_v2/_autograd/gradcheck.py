@@ -10,12 +10,14 @@ import numpy as np
 
 from .._backends.array import phantom, seen_through
 from .._backends.base import copy_array, device_of, placed, to_host
+from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
 from .._dtype import complex128, float64
 from .._tensor import Tensor, strided, wrap
 from .api import grad
 from .forward import dual_level, make_dual, unpack_dual
 from .function import UndefinedGrad
+from .sparse_elements import filled, positions
 
 
 class GradcheckError(RuntimeError):
@@ -72,21 +74,23 @@ def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Ten
 
     For a complex input the change along its imaginary part is the imaginary part, as in gradients.
     """
-    count = len(_outputs(function, inputs))
-    rows: list[list[np.ndarray]] = []
-    for i in range(which._a.size):
-        place = np.unravel_index(i, which._a.shape)
-        kept = to_host(which._a)[place]
-        row: list[Any] = [0] * count
+    zeros = [np.zeros_like(one) for one in _contents(function, inputs)]
+    sparse = type(which._a) is SparseArray
+    array = which._a.values if sparse else which._a  # type: ignore[attr-defined]
+    rows: list[Any] = [zeros] * which._a.size  # of an element that is not there nothing changes
+    for i, number in enumerate(positions(which._a) if sparse else range(which._a.size)):
+        place = np.unravel_index(i, array.shape)
+        kept = to_host(array)[place]
+        row: list[Any] = zeros
         for step in (1, 1j) if which.dtype.is_complex else (1,):
-            _set(which._a, place, kept + step * eps)
+            _set(array, place, kept + step * eps)
             above = _contents(function, inputs)
-            _set(which._a, place, kept - step * eps)
+            _set(array, place, kept - step * eps)
             below = _contents(function, inputs)
             row = [r + step * (a - b) / (2 * eps) for r, a, b in zip(row, above, below)]
-        _set(which._a, place, kept)
-        rows.append(row)
-    return [np.stack([r[k] for r in rows]) if rows else np.zeros((0, 0)) for k in range(count)]
+        _set(array, place, kept)
+        rows[number] = row
+    return [np.stack([r[k] for r in rows]) if rows else np.zeros((0, 0)) for k in range(len(zeros))]
 
 
 def tensors_of(value: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
@@ -225,7 +229,8 @@ def gradcheck(
         parts = _parts(func, given)
         limits = (eps, atol, rtol)
         if check_backward_ad:
-            _in_mode(fast_mode, _compare_backward_along, _compare_backward, func, given, wanted, parts, limits,
+            _in_mode(fast_mode, _compare_backward_along, _compare_backward, func, given, wanted, bool(masked), parts,
+                     limits,
                      nondet_tol, check_grad_dtypes)
             if check_batched_grad:
                 _compare_batched(wanted, [part.tensor for part in parts])
@@ -233,7 +238,8 @@ def gradcheck(
             if check_undefined_grad:
                 _check_undefined(func, given, wanted)
         if check_forward_ad:
-            _in_mode(fast_mode, _compare_forward_along, _compare_forward, func, given, wanted, parts, limits)
+            _in_mode(fast_mode, _compare_forward_along, _compare_forward, func, given, wanted, bool(masked), parts,
+                     limits)
     except GradcheckError:
         if raise_exception:
             raise
@@ -273,12 +279,6 @@ def _compare_backward(func: Callable[..., Any], given: tuple[Any, ...], wanted: 
                 raise GradcheckError("Numerical gradient for function expected to be zero")
         return
     analytical = [_analytical(o, wanted) if o.requires_grad else None for o in outputs]
-    for i, tensor in enumerate(wanted):
-        if check_dtypes:
-            _check_dtypes(outputs, tensor)
-        numerical = _numerical(func, given, tensor, eps)
-        found = [n * 0 if a is None else a[i] for a, n in zip(analytical, numerical)]
-        _compare(found, numerical, i, atol, rtol, "Jacobian mismatch", parts)
     again = [_analytical(o, wanted) if o.requires_grad else None for o in outputs]
     for first, second in zip(analytical, again):
         for a, b in zip(first or (), second or ()):
@@ -287,6 +287,12 @@ def _compare_backward(func: Callable[..., Any], given: tuple[Any, ...], wanted: 
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
                     "gives different values, although analytical gradient matches numerical gradient. The tolerance "
                     f"for nondeterminism was {nondet_tol}.")
+    for i, tensor in enumerate(wanted):
+        if check_dtypes:
+            _check_dtypes(outputs, tensor)
+        numerical = _numerical(func, given, tensor, eps)
+        found = [n * 0 if a is None else a[i] for a, n in zip(analytical, numerical)]
+        _compare(found, numerical, i, atol, rtol, "Jacobian mismatch", parts)
 
 
 def _compare_forward(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], parts: list[_Part],
@@ -301,9 +307,17 @@ def _compare_forward(func: Callable[..., Any], given: tuple[Any, ...], wanted: l
 
 
 def _in_mode(fast: bool, along: Callable[..., None], whole: Callable[..., None], func: Any, given: Any,
-             wanted: list[Tensor], parts: list[_Part], *more: Any) -> None:
-    """Compare along vectors if requested and possible; if they differ, comparing all elements gives a clearer error."""
-    if not fast or any(t.layout is not strided for t in wanted):
+             wanted: list[Tensor], masked: bool, parts: list[_Part], *more: Any) -> None:
+    """Compare along vectors if that is wanted and can be; where they differ, all elements say it better."""
+    if any(t.layout is not strided for t in wanted):
+        if not masked:  # elements that are not there count too
+            full = {id(t): filled(t) for t in wanted if t.layout is not strided}
+            given = tuple(full.get(id(t), t) for t in given)
+            wanted = [full.get(id(t), t) for t in wanted]
+            parts = _parts(func, given)
+        whole(func, given, wanted, parts, *more)
+        return
+    if not fast:
         whole(func, given, wanted, parts, *more)
         return
     try:
