@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -78,69 +79,6 @@ class disable_saved_tensors_hooks:
                 return function(*args, **kwargs)
 
         return inside
-
-
-class _Kept:
-    """The contents of saved tensors while they may be changed in place."""
-
-    def __init__(self) -> None:
-        self.is_open = True
-        self.copies: list[Any] = []
-
-    def clear(self) -> None:
-        """Forget all copies."""
-        for kept in self.copies:
-            kept.clear()
-        self.copies.clear()
-
-
-class allow_mutation_on_saved_tensors(saved_tensors_hooks):
-    """Let tensors that backward needs be changed in place inside: backward uses the contents that were saved.
-
-    Every saved tensor is copied when it is saved. Backward has to run inside too.
-
-    >>> import mindtorch_v2 as torch
-    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
-    ...     x = torch.ones(2, requires_grad=True)
-    ...     y = x.clone()
-    ...     z = y ** 2
-    ...     y.zero_().detach()
-    ...     torch.autograd.grad(z.sum(), x)
-    tensor([0., 0.])
-    (tensor([2., 2.]),)
-    """
-
-    _active = False
-
-    def __init__(self) -> None:
-        self.kept = _Kept()
-        super().__init__(self._pack, self._unpack)
-
-    def _pack(self, tensor: Tensor) -> Any:
-        held = {"tensor": tensor, "version": tensor._version, "copy": aten.clone(aten.detach(tensor))}
-        self.kept.copies.append(held)
-        return held
-
-    def _unpack(self, held: dict[str, Any]) -> Tensor:
-        if not self.kept.is_open:
-            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which "
-                               "the graph was originally recorded.")
-        if not held:
-            raise RuntimeError("The saved tensors of this graph were cleared")
-        return held["tensor"] if held["tensor"]._version == held["version"] else held["copy"]
-
-    def __enter__(self) -> Any:
-        if allow_mutation_on_saved_tensors._active:
-            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-        super().__enter__()
-        allow_mutation_on_saved_tensors._active = True
-        return self.kept
-
-    def __exit__(self, *exc: object) -> None:
-        allow_mutation_on_saved_tensors._active = False
-        self.kept.is_open = False
-        self.kept.clear()
-        super().__exit__(*exc)
 
 
 class _unsafe_preserve_version_counter:
@@ -231,6 +169,12 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
                 handle.remove()
 
     return Handles()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "allow_mutation_on_saved_tensors":  # it needs dispatch modes, which need more than few programs do
+        return importlib.import_module(".mutation", __package__).allow_mutation_on_saved_tensors
+    raise AttributeError(f"module 'torch.autograd.graph' has no attribute '{name}'")
 
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",

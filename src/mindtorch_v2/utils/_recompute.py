@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from .._autograd.grad_mode import enable_grad
 from .._autograd.graph import edge
@@ -63,8 +63,9 @@ class Frame:
     """The placeholders of one checkpointed call and how to fill them."""
 
     def __init__(self, again: Callable[[tuple[Any, ...]], None], args: tuple[Any, ...], early_stop: bool,
-                 check: bool) -> None:
+                 check: bool, in_detail: Callable[[], str] | None = None) -> None:
         self.again = again
+        self.in_detail = in_detail  # what both runs did, in words
         self.early_stop = early_stop if EarlyStop.override is None else EarlyStop.override
         self.check = check
         self.holders: list[weakref.ref[Holder]] = []
@@ -120,6 +121,8 @@ class Frame:
             nonlocal count
             position = count
             count += 1
+            if position == len(self.holders):
+                self.fail("trying to save more tensors during recomputation than during the original forward pass.")
             plain = alias(tensor)
             if position < len(self.holders):
                 holder = self.holders[position]()
@@ -139,11 +142,16 @@ class Frame:
         with contextlib.suppress(_Enough), saved_tensors_hooks(keep, given), enable_grad():
             self.again(self.inputs())
         if count != len(self.holders):
-            raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(self.holders)}\n"
-                f"Number of tensors saved during recomputation: {count}.")
+            self.fail("A different number of tensors was saved during the original forward and recomputation.\n"
+                      f"Number of tensors saved during forward: {len(self.holders)}\n"
+                      f"Number of tensors saved during recomputation: {count}.")
         if different:
-            raise CheckpointError(
-                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                "during the forward pass.\n" + "".join(different))
+            self.fail("Recomputed values for the following tensors have different metadata than during the forward "
+                      "pass.\n" + "".join(different))
+
+    def fail(self, reason: str) -> NoReturn:
+        """Say how the two runs differ."""
+        if self.in_detail is not None:
+            raise CheckpointError(self.in_detail()) from CheckpointError(f"torch.utils.checkpoint: {reason}")
+        raise CheckpointError(f"torch.utils.checkpoint: {reason}\n\nTip: pass `debug=True` to checkpoint, or use "
+                              "torch.utils.checkpoint.set_checkpoint_debug_enabled(True), to see the ops of both runs.")

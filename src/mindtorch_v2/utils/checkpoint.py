@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -57,10 +58,20 @@ def _infer_device_type(*args: Any) -> str:
     return "cuda" if "cuda" in found else found[0] if found else DefaultDeviceType.get_device_type()
 
 
+class _Debug:
+    """Whether checkpoints note the ops of both runs; None leaves it to each."""
+
+    override: bool | None = None
+
+
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Accepted for the programs that call it: an error of recomputation says by itself what differs."""
-    yield
+    """Have checkpoints made inside note the ops of both runs, or not, whatever they are told."""
+    before, _Debug.override = _Debug.override, enabled
+    try:
+        yield
+    finally:
+        _Debug.override = before
 
 
 @contextlib.contextmanager
@@ -162,9 +173,12 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         return CheckpointFunction.apply(function, preserve, *args)
     if determinism_check not in DETERMINISM_CHECKS:
         raise ValueError(f"determinism_check should be one of {list(DETERMINISM_CHECKS)}, but got {determinism_check}")
-    if debug:
-        raise NotImplementedError("checkpoint(debug=True) needs a log of every op with its stack, which this runtime "
-                                  "does not keep; a profile of forward and backward shows the ops of both")
+    log = None
+    if debug if _Debug.override is None else _Debug.override:
+        if context_fn is not noop_context_fn:
+            raise ValueError("debug=True is incompatible with non-default context_fn")
+        log = importlib.import_module("._checkpoint_log", __package__).CheckpointLog()
+        context_fn = log.contexts
     forward_context, recompute_context = context_fn()
     if not THREAD.state.grad:
         with forward_context:
@@ -176,7 +190,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         with _replayed(state), autocast(), recompute_context:
             function(*inputs, **kwargs)
 
-    frame = Frame(again, args, early_stop, determinism_check != "none")
+    frame = Frame(again, args, early_stop, determinism_check != "none", None if log is None else log.text)
     with frame.hooks(), forward_context:
         return function(*args, **kwargs)
 
