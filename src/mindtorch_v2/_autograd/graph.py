@@ -273,8 +273,9 @@ class AccumulateGrad(Node):
             extras.grad = aten.add(extras.grad, grad)
             warn_of_layout(extras.grad, variable)
         else:
+            if extras.grad._a.strides != variable._a.strides:
+                warn_of_layout(extras.grad, variable)
             aten.add_(extras.grad, grad)
-            warn_of_layout(extras.grad, variable)
         if extras.post_hooks:
             for hook in tuple(extras.post_hooks.values()):
                 made = hook(variable)
@@ -295,8 +296,7 @@ def suits(array: Any, leaf: Any) -> bool:
 
 def warn_of_layout(grad: Tensor, variable: Tensor) -> None:
     """Say so, once, if what a leaf adds up lies otherwise than the leaf: that costs time, but is no mistake."""
-    if (grad._a.strides != variable._a.strides and grad._a.dtype == variable._a.dtype
-            and not THREAD.state.any_layout and not suits(grad._a, variable._a)):
+    if grad.dtype is variable.dtype and not THREAD.state.any_layout and not suits(grad._a, variable._a):
         warn_once("grad and param do not obey the gradient layout contract. This is not an error, but may impair "
                   f"performance.\ngrad.sizes() = {list(grad.shape)}, strides() = {list(grad.stride())}\n"
                   f"param.sizes() = {list(variable.shape)}, strides() = {list(variable.stride())}")

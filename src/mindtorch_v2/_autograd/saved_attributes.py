@@ -14,10 +14,13 @@ from .graph import RELEASED, SECOND_BACKWARD, Node, Packed, packed, unpack
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# PyTorch's name for the shape of an argument that is kept only for its shape.
-FROM_SHAPE = re.compile(r"(?P<argument>\w+)_sym_(?:(?P<whole>sizes(?:_opt)?)|(?P<count>numel)|"
+# What PyTorch makes of the shape of an argument that is kept for its shape only.
+FROM_SHAPE = re.compile(r"(?P<argument>\w+?)_sym_(?:(?P<whole>sizes(?:_opt)?)|(?P<steps>strides)|(?P<count>numel)|"
                         r"argsize_(?P<minus>minus_)?(?P<place>\d+))")
-# By class of nodes, once requested; a program's own classes are not kept alive.
+# Arguments that have another name in the op that PyTorch records.
+OTHER_NAMES = {"self_sym_sizes": "input_sym_sizes", "C": "c", "N": "n", "HxW": "hxw"}
+SCALES = {"scales": -1, "scales_w": -1, "scales_h": -2, "scales_d": -3}  # of a picture, from the last direction
+# Of each class of nodes, once it was asked; a program's own classes are not kept alive.
 NAMES: weakref.WeakKeyDictionary[type[Node], dict[str, str]] = weakref.WeakKeyDictionary()
 NUMBERS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
 UNSIGNED = 2**64  # numbers come out of PyTorch's nodes as unsigned ones
@@ -48,14 +51,24 @@ def find(node: Node, name: str) -> Any:
     if name.startswith("_raw_saved_"):
         return raw(node, names_of_slots(type(node))[name.removeprefix("_raw_saved_")])
     asked = name.removeprefix("_saved_")
-    slot = names_of_slots(type(node)).get(asked)
+    slots = names_of_slots(type(node))
+    if asked in SCALES and "scale_factors" in slots:
+        factors = getattr(node, slots["scale_factors"])
+        return None if factors is None else float(factors[SCALES[asked]])
+    slot = slots.get(asked) or slots.get(OTHER_NAMES.get(asked, ""))
     if slot is not None:
         value = getattr(node, slot)
         return tensors(node, slot, value) if slot in node.saved_names else plain(node, slot, value)
     match = FROM_SHAPE.fullmatch(asked)
     if match is None:
         raise KeyError(name)
-    return from_shape(getattr(node, names_of_slots(type(node))[match["argument"] + "_sym_sizes"]), match)
+    of_shape = slots.get(match["argument"] + "_sym_sizes")
+    if of_shape is not None and not match["steps"]:
+        return from_shape(getattr(node, of_shape), match)
+    kept = tensors(node, slots[match["argument"]], getattr(node, slots[match["argument"]]))
+    if not isinstance(kept, Tensor):
+        raise KeyError(name)
+    return tuple(kept.stride()) if match["steps"] else from_shape(kept.shape, match)
 
 
 def from_shape(shape: Any, match: re.Match[str]) -> Any:
@@ -112,8 +125,11 @@ def tensors(node: Node, slot: str, kept: Any) -> Any:
         return tuple(tensors(node, slot, one) for one in kept)
     tensor = unpack(node, kept)
     is_result = kept.is_result if type(kept) is Packed else type(kept) is tuple and len(kept) == 3
-    if is_result and tensor._edge is None and is_differentiable_dtype(tensor._a.dtype):
-        tensor._rg, tensor._edge = True, (node, int(slot[len("v_result"):] or 0))
+    number = int(slot[len("v_result"):] or 0) if is_result else 0
+    known = None if node.recorded_by is None else node.recorded_by.differentiable
+    if is_result and tensor._edge is None and is_differentiable_dtype(tensor._a.dtype) and (
+            known is None or number in known):
+        tensor._rg, tensor._edge = True, (node, number)
     return tensor
 
 
