@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential, set_checkpoint_early_stop
+from mindtorch_v2.utils.checkpoint import (
+    CheckpointError,
+    checkpoint,
+    checkpoint_sequential,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)
 
 
 def block(x, weight, scale=1.0):
@@ -152,8 +160,6 @@ def test_without_recording_and_bad_arguments():
         checkpoint(block, x, weight, use_reentrant=True, scale=2.0)
     with pytest.warns(UserWarning, match="None of the inputs have requires_grad"):
         checkpoint(block, x.detach(), weight.detach(), use_reentrant=True)
-    with pytest.raises(NotImplementedError, match="debug=True"):
-        checkpoint(block, x, weight, use_reentrant=False, debug=True)
 
 
 def test_contexts_surround_both_runs():
@@ -173,3 +179,30 @@ def test_contexts_surround_both_runs():
     checkpoint(block, x, weight, use_reentrant=False,
                context_fn=lambda: (Context("forward"), Context("again"))).sum().backward()
     assert entered == ["forward", "again"]
+
+
+def test_the_log_of_both_runs():
+    runs = []
+
+    def changing(x):
+        runs.append(1)
+        return x.exp() if len(runs) == 1 else x.sum().exp()
+
+    y = checkpoint(changing, torch.ones(3, requires_grad=True), use_reentrant=False, debug=True)
+    with pytest.raises(CheckpointError, match="because you passed `debug=True`") as caught:
+        y.sum().backward()
+    text = str(caught.value)
+    forward, again = text.partition("Operations executed during recomputation")[::2]
+    assert "aten.exp.default" in forward.partition("Operations executed during the original forward")[2]
+    assert "aten.sum.default" in again
+    assert "in changing" in text  # where ops were called
+    assert "different metadata" in str(caught.value.__cause__)
+    x = torch.ones(3, requires_grad=True)
+    with set_checkpoint_debug_enabled(True):
+        y = checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False)
+        with pytest.raises(ValueError, match="debug=True is incompatible with non-default context_fn"):
+            checkpoint(torch.exp, x, use_reentrant=False, context_fn=lambda: (nullcontext(), nullcontext()))
+    y.sum().backward(retain_graph=True)
+    first = x.grad.clone()
+    y.sum().backward()
+    assert torch.equal(x.grad, first * 2)

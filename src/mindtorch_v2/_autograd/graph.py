@@ -279,8 +279,11 @@ class AccumulateGrad(Node):
         if extras.post_hooks:
             for hook in tuple(extras.post_hooks.values()):
                 made = hook(variable)
-                if made is not None and not isinstance(made, Tensor):
+                if made is None or made is variable:
+                    continue
+                if not isinstance(made, Tensor):
                     raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         return ()
 
 

@@ -32,8 +32,8 @@ class ThreadState:
     """The runtime's state for one thread."""
 
     __slots__ = ("__weakref__", "any_layout", "autocast", "default_device", "endings", "events", "exposed", "extend",
-                 "grad", "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe",
-                 "seq", "thread", "transforms", "vmaps", "walk")
+                 "grad", "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused",
+                 "probe", "seq", "thread", "transforms", "vmaps", "walk")
 
     def __init__(self) -> None:
         self.grad = True

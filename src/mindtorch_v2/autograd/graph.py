@@ -177,7 +177,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.autograd.graph' has no attribute '{name}'")
 
 
-__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",  # noqa: F822
            "get_gradient_edge", "increment_version", "region_activation_memory_budget", "register_multi_grad_hook",
            "save_on_cpu", "saved_tensors_hooks", "set_override_stale_capture_stream",
            "set_warn_on_accumulate_grad_stream_mismatch"]
