@@ -110,12 +110,13 @@ class FunctionCtx:
         call = self._mindtorch_call
         if call.in_jvp:  # without their tangents, which `jvp` gets separately
             return tuple(unpack_dual(t).primal if isinstance(t, Tensor) else t for t in call.for_forward)
-        node = call.node() if call.node is not None else None
-        if call.saved is None or node is None:
+        if call.saved is None:
             return tuple(call.pending)
+        node = call.node() if call.node is not None else None
         items = unpack(node, call.saved)
-        for i, number in call.outputs.items():
-            items[i] = unpack_result(node, call.saved[i], number)
+        if node is not None:  # else the results are gone, and what is left of them has no history
+            for i, number in call.outputs.items():
+                items[i] = unpack_result(node, call.saved[i], number)
         return tuple(items)
 
     @property
@@ -238,6 +239,12 @@ class FunctionNode(Node):
         return tuple(results[i] for i in self.positions)
 
 
+EMPTY: dict[str, Any] = {
+    "_input_metadata": (), "_raw_saved_tensors": (), "dirty_tensors": None, "metadata": {}, "needs_input_grad": None,
+    "next_functions": (), "non_differentiable": None, "requires_grad": True, "saved_for_forward": None,
+    "saved_tensors": (), "saved_variables": (), "to_save": None}
+
+
 class Function:
     """A differentiable step with a hand-written backward.
 
@@ -271,9 +278,9 @@ class Function:
                            "backward static methods and call the class's `apply`.")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "metadata":
-            raise RuntimeError("Attribute 'metadata' is invalid: the underlying PyNode has already been deallocated")
-        if name in ("_register_hook_dict", "_sequence_nr", "name", "next_functions", "register_hook"):
+        if name in EMPTY:  # what `ctx` and the node have: an instance is neither
+            return type(EMPTY[name])() if isinstance(EMPTY[name], dict) else EMPTY[name]
+        if name in ("_register_hook_dict", "_sequence_nr", "name", "register_hook", "register_prehook"):
             raise RuntimeError(f"Attribute '{name}' is invalid for an instance of autograd.Function: call the class's "
                                "`apply` and look at the grad_fn of the result.")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")

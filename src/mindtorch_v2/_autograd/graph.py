@@ -134,6 +134,9 @@ class Node:
         """Run the node by itself; returns the gradients of its inputs, a single one not in a tuple."""
         if len(grads) != len(self.meta):
             raise TypeError(f"expected {len(self.meta)} arguments, got {len(grads)} instead")
+        for number, grad in enumerate(grads):
+            if grad is not None and not isinstance(grad, Tensor):
+                raise TypeError(f"argument {number} is not a Variable")
         results = self.apply(*grads)
         return results[0] if len(results) == 1 else results
 

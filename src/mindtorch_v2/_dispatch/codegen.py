@@ -390,8 +390,11 @@ class Writer(GraphWriter):
             self.write_directly()
             self.call()
         if self.inplace:
-            self.add(3, "if r_ is not target_: r_ = store(target_, r_)",
-                     "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
+            self.add(3, "if r_ is not target_: r_ = store(target_, r_)")
+            if graph:
+                self.add(3, "if graph_:")
+                self.edges(4)
+            self.add(3, "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
         self.wrap()
         # An op that takes a dtype may turn floats into integers, through which no gradient flows.
         condition = self.needs_grad() + (" and r_.dtype in FLOAT_DTYPES" if "dtype" in self.argument_names() else "")

@@ -47,16 +47,13 @@ class GraphWriter:
         return "(" + " or ".join(tests) + ") and (s_ := THREAD.state).grad"
 
     def edges(self, indent: int) -> None:
-        parts = []
+        """Where gradients go. Of a change in place they are asked for before it counts: views follow it later."""
         for i, argument in self.differentiable():
             if argument.is_list:
                 self.add(indent, f"e{i} = [edge(t_) for t_ in {argument.python_name}]")
-                parts.append(f"*e{i}")
             else:
                 plain = f"v{i}._edge or (leaf_edge(v{i}) if v{i}._rg else None)"
                 self.add(indent, f"e{i} = ({plain}) if v{i}._of is None else edge(v{i})")
-                parts.append(f"e{i}")
-        self.add(indent, f"node_.edges = ({', '.join(parts)},)")
 
     def everyone(self) -> set[str]:
         """The arguments that can have a gradient."""
@@ -98,10 +95,12 @@ class GraphWriter:
                 return f"save_list({argument.python_name})", True
             if self.inplace and i == 0:
                 return "save(kept_)", True
+            # What has memory in common with a tensor that was just changed is kept as it was before: backward refuses it.
+            version = f"v{i}._st.version - (v{i}._st is v0._st)" if self.inplace else f"v{i}._st.version"
+            kept = f"(v{i}, 0 if v{i}._st is None else {version})"
             if (self.pairwise and i == 1) or argument.is_optional:
-                return (f"({argument.python_name}, -1) if v{i} is NO_TENSOR else "
-                        f"(v{i}, 0 if v{i}._st is None else v{i}._st.version)"), True
-            return f"(v{i}, 0 if v{i}._st is None else v{i}._st.version)", True
+                return f"({argument.python_name}, -1) if v{i} is NO_TENSOR else {kept}", True
+            return kept, True
         if parameter.startswith("result"):
             number = int(parameter[len("result"):] or 0)
             # Array, what it shares with the output, version: the output itself would keep this node alive.
@@ -137,7 +136,10 @@ class GraphWriter:
     def record(self, indent: int) -> None:
         returns = self.schema.returns
         self.add(indent, "node_ = new(node_class_)")
-        self.edges(indent)
+        if not self.inplace:
+            self.edges(indent)
+        parts = [f"*e{i}" if argument.is_list else f"e{i}" for i, argument in self.differentiable()]
+        self.add(indent, f"node_.edges = ({', '.join(parts)},)")
         self.add(indent, "node_.seq = s_.seq", "s_.seq += 1", "node_.hooks = None")
         self.saves(indent)
         if len(returns) == 1 and returns[0] == "Tensor":
