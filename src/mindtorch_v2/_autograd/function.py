@@ -184,6 +184,9 @@ class FunctionNode(Node):
     ctx: FunctionCtx
     positions: tuple[int, ...]  # of the tensor arguments among all arguments
 
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
+
     def __getattr__(self, name: str) -> Any:
         if name in ("ctx", "positions") or name.startswith("__"):
             raise AttributeError(name)

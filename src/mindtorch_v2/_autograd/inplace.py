@@ -76,10 +76,15 @@ def refuse_view(view: Tensor, kind: int, doing: str) -> None:
     made = view._edge
     if kind in (NO_GRAD, INFERENCE) or made is None:
         mode, now = ("inference", "in normal mode") if kind == INFERENCE else ("no_grad", "with grad mode enabled")
-        raise RuntimeError(f"A view was created in {mode} mode and {doing} modified inplace {now}. {REFUSED[kind]}")
-    name = made[0].name()
-    name = re.sub(r"Backward\d*$", "", name)
-    raise RuntimeError(f"Output {made[1]} of {name} is a view and {doing} modified inplace. {REFUSED[kind]}")
+        which = "A view was" if made is None else f"{output_name(made)} is a view of a view which was"
+        raise RuntimeError(f"{which} created in {mode} mode and {doing} modified inplace {now}. {REFUSED[kind]}")
+    raise RuntimeError(f"{output_name(made)} is a view and {doing} modified inplace. {REFUSED[kind]}")
+
+
+def output_name(made: Edge) -> str:
+    """How an error calls a view that an op has made."""
+    name = re.sub(r"Backward\d*$", "", made[0].name())
+    return f"Output {made[1]} of {name}"
 
 
 def check_inference(tensor: Tensor) -> None:
