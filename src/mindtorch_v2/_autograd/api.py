@@ -215,7 +215,7 @@ def grad(
 
 def _grad_of_each(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool,
                   allow_unused: bool | None, materialize_grads: bool) -> tuple[Any, ...]:
-    """`grad` for each slice of the gradients along their first dimension, put together along a first dimension."""
+    """`grad` for each slice of the gradients along their first dimension, stacked along a first dimension."""
     batches = (None,) if grad_outputs is None else _as_tuple(grad_outputs)
     sizes = {len(batch) for batch in batches if isinstance(batch, Tensor)}
     if len(sizes) != 1:

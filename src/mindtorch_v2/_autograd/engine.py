@@ -127,7 +127,7 @@ class Walk:
             self.selective = True
 
     def will_reach(self, node: Node) -> bool:
-        """Whether a node is, was or will be run in this pass."""
+        """Whether a node is part of this pass, run or not."""
         if self.wanted and isinstance(node, AccumulateGrad):
             raise RuntimeError("A leaf node was passed to _will_engine_execute_node but we are currently running "
                                "autograd.grad(). This is currently not supported.")

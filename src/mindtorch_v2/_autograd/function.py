@@ -113,7 +113,7 @@ class FunctionCtx:
         if call.saved is None:
             return tuple(call.pending)
         node = call.node() if call.node is not None else None
-        items = unpack(node, call.saved)
+        items: list[Any] = unpack(node, call.saved)  # type: ignore[arg-type]  # without its node an error names none
         if node is not None:  # else the results are gone, and what is left of them has no history
             for i, number in call.outputs.items():
                 items[i] = unpack_result(node, call.saved[i], number)
@@ -342,7 +342,7 @@ def _is_shown(value: Any) -> bool:
 
 Function._node = Function._backward_cls = FunctionNode
 Function._ctx = FunctionCtx
-NO_TENSOR = np.dtype(np.float32)  # stands in the description of an output that is no tensor
+NO_TENSOR = np.dtype(np.float32)  # in the description of an output that is not a tensor
 
 
 def _check_transforms(cls: type[Function], state: Any) -> None:

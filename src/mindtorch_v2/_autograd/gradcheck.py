@@ -308,7 +308,7 @@ def _compare_forward(func: Callable[..., Any], given: tuple[Any, ...], wanted: l
 
 def _in_mode(fast: bool, along: Callable[..., None], whole: Callable[..., None], func: Any, given: Any,
              wanted: list[Tensor], masked: bool, parts: list[_Part], *more: Any) -> None:
-    """Compare along vectors if that is wanted and can be; where they differ, all elements say it better."""
+    """Compare along vectors if requested and possible; if they differ, comparing all elements gives a clearer error."""
     if any(t.layout is not strided for t in wanted):
         if not masked:  # elements that are not there count too
             full = {id(t): filled(t) for t in wanted if t.layout is not strided}

@@ -142,7 +142,7 @@ class Node:
 
     @property
     def _input_metadata(self) -> list[InputMetadata]:
-        """What the gradients that come must be like."""
+        """The properties that incoming gradients must have."""
         return [InputMetadata(Size(shape), FROM_NUMPY.get(kind)) for shape, kind in self.meta]
 
     def ensure_hooks(self) -> NodeHooks:
@@ -262,7 +262,7 @@ class AccumulateGrad(Node):
         if grad is None:
             pass  # hooks are called anyway
         elif extras.grad is None:
-            mine = only_here or type(grad)._dispatches  # what a class answers, it has made for whoever asked
+            mine = only_here or type(grad)._dispatches  # a class makes its answer for the caller
             state = THREAD.state
             if mine and not state.grad and (suits(grad._a, variable._a) or state.any_layout):
                 extras.grad = aten.detach(grad)

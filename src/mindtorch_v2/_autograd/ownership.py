@@ -1,12 +1,12 @@
 """Who owns the gradients of a backward pass: the engine may change or give away only those that it alone can see.
 
-A gradient that waits for a node is the engine's alone unless it has a mark. A mark is a list with one number: in how
-many places the engine keeps this gradient's memory. What the program has given, or code of the program's has seen, is
-the engine's again if the tensor dies when the engine lets go of it, and else its mark never comes down to 1. References
-are not counted, because debuggers, profilers and versions of Python hold them differently.
+A gradient that waits for a node belongs to the engine alone unless it has a mark. A mark is a list with one number: in
+how many places the engine keeps this gradient's memory. A gradient that the program gave, or that its code has seen,
+belongs to the engine again if the tensor dies when the engine drops it; otherwise its mark never comes down to 1. The
+engine does not count references, because debuggers, profilers and versions of Python hold them differently.
 
-A leaf may also have a view that only the engine holds, whoever has its memory: as in PyTorch, the leaf's `.grad` then
-is that view.
+A leaf also gets a view that the engine alone holds, even if others hold its memory: as in PyTorch, that view becomes
+the leaf's `.grad`.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def shown(marks: Marks | None) -> list[int]:
 
 
 def taken_back(grads: list[Any], to_leaves: Container[int] = ()) -> tuple[list[Any], Marks]:
-    """Gradients that the program has seen, and the marks of those that it may hold. The list given is emptied.
+    """Gradients that the program has seen, and the marks of those that it may hold. The given list is emptied.
 
-    Each is let go of, with its memory kept. If it dies, nobody else has it. What has been viewed, or is a view, shares
-    its memory with tensors that may outlive it: of these only views for leaves are taken back.
+    Each is dropped, with its memory kept. If it dies, nothing else has it. A tensor that has been viewed, or is a view,
+    shares its memory with tensors that may outlive it: of these only views for leaves are taken back.
     """
     if THREAD.state.grad:
         return grads, dict.fromkeys(range(len(grads)), SEEN)

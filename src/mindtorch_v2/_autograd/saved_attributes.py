@@ -14,16 +14,16 @@ from .graph import RELEASED, SECOND_BACKWARD, Node, Packed, packed, unpack
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What PyTorch makes of the shape of an argument that is kept for its shape only.
+# PyTorch's name for the shape of an argument that is kept only for its shape.
 FROM_SHAPE = re.compile(r"(?P<argument>\w+?)_sym_(?:(?P<whole>sizes(?:_opt)?)|(?P<steps>strides)|(?P<count>numel)|"
                         r"argsize_(?P<minus>minus_)?(?P<place>\d+))")
 # Arguments that have another name in the op that PyTorch records.
 OTHER_NAMES = {"self_sym_sizes": "input_sym_sizes", "C": "c", "N": "n", "HxW": "hxw"}
 SCALES = {"scales": -1, "scales_w": -1, "scales_h": -2, "scales_d": -3}  # of a picture, from the last direction
-# Of each class of nodes, once it was asked; a program's own classes are not kept alive.
+# By class of nodes, once requested; a program's own classes are not kept alive.
 NAMES: weakref.WeakKeyDictionary[type[Node], dict[str, str]] = weakref.WeakKeyDictionary()
 NUMBERS = {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}
-UNSIGNED = 2**64  # numbers come out of PyTorch's nodes as unsigned ones
+UNSIGNED = 2**64  # PyTorch's nodes return numbers as unsigned
 
 
 def names_of_slots(kind: type[Node]) -> dict[str, str]:
@@ -86,7 +86,7 @@ def from_shape(shape: Any, match: re.Match[str]) -> Any:
 
 
 def plain(node: Node, slot: str, value: Any) -> Any:
-    """What is no tensor: a single number stands for a list of one, and negative ones come out unsigned."""
+    """A value that is not a tensor: a single number stands for a list of one, and negative numbers become unsigned."""
     kind = declared_type(node, slot)
     if kind.startswith("Tensor") and type(value) in NUMBERS:
         return number_tensor(value)

@@ -95,7 +95,7 @@ class GraphWriter:
                 return f"save_list({argument.python_name})", True
             if self.inplace and i == 0:
                 return "save(kept_)", True
-            # What has memory in common with a tensor that was just changed is kept as it was before: backward refuses it.
+            # An operand that shares the changed memory is kept as it was before: backward refuses it.
             version = f"v{i}._st.version - (v{i}._st is v0._st)" if self.inplace else f"v{i}._st.version"
             kept = f"(v{i}, 0 if v{i}._st is None else {version})"
             if (self.pairwise and i == 1) or argument.is_optional:

@@ -45,12 +45,12 @@ class ThreadState:
         self.native_id = threading.get_native_id()
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
-        self.exposed = 0  # how often a program's code was given what an op works on, by a dispatch mode or as a kernel
-        self.endings: list[Callable[[], None]] | None = None  # called when the backward that runs now has ended
-        self.transforms = 0  # of `torch.func` that call a function now
-        self.vmaps = 0  # those among them that go example by example
+        self.exposed = 0  # how often a program's code got an op's operands, by a dispatch mode or as a kernel
+        self.endings: list[Callable[[], None]] | None = None  # called when the running backward has ended
+        self.transforms = 0  # running transforms of `torch.func`
+        self.vmaps = 0  # those of them that go example by example
         self.any_layout = False  # whether a leaf takes over a gradient that lies in memory in another way
-        self.walk: Any = None  # the backward pass that runs now
+        self.walk: Any = None  # the running backward pass
         self.default_device: Any = None
         self.outer_devices: list[Any] = []  # the defaults that contexts of devices restore
         # The Python function that records this thread's calls, and one that has paused for the op that begins.

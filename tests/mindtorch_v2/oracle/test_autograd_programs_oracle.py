@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_semantics_programs_oracle import difference, outcome, ours, theirs
+from test_semantics_programs_oracle import difference, ours, outcome, theirs
 
 BLOCKS = re.split(r"\n\s*\n", (Path(__file__).parent / "autograd_programs.txt").read_text())
 PROGRAMS: list[tuple[str, str]] = []
