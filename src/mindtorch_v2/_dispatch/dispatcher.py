@@ -133,7 +133,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
                           f"which does not match the required output shape {list(result._a.shape)}. Resize it to zero "
                           "elements first, t.resize_(0), to say that this is meant.", UserWarning, stacklevel=4)
         aten.resize_(out, result._a.shape)
-        if result._a.strides != out._a.strides and dense(result._a):
+        if result._a.strides != out._a.strides and op.name not in BY_ROWS and dense(result._a):
             out.as_strided_(result.shape, result.stride())  # memory of its own gets the layout of a new result
         out.shared().version -= 1  # the new size and the new values are one change
     for array in late:
