@@ -254,7 +254,8 @@ def with_history(made: Any, delivered: Any, arguments: list[Tensor]) -> Any:
         saved = getattr(node, name)
         for one in results:
             if type(saved) is tuple and len(saved) == 3 and isinstance(one, Tensor) and saved[0] is one._a:
-                setattr(node, name, (detached(one), one.shared(), one._version))
+                # One without a gradient holds no node, so that it can be kept itself, as in PyTorch.
+                setattr(node, name, (detached(one) if one.requires_grad else one, one.shared(), one._version))
     return type(made)(results) if several else results[0]
 
 

@@ -46,8 +46,9 @@ for _type_p, _type_q, _parameter in _INFINITE:
     _register_infinite(_type_p, _type_q, _parameter)
 
 
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
 @register_kl(Beta, ContinuousBernoulli)
-def _beta_continuous_bernoulli(p: Beta, q: ContinuousBernoulli) -> Any:
+def _beta_continuous_bernoulli(p: Any, q: ContinuousBernoulli) -> Any:
     return -p.entropy() - p.mean * q.logits + q._log_normaliser_of(*q._split())
 
 

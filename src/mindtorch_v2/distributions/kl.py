@@ -53,6 +53,12 @@ def _dispatch(type_p: type, type_q: type) -> Formula | None:
     return _KL_REGISTRY[left]
 
 
+def _dispatch_kl(type_p: type, type_q: type) -> Any:
+    """The formula for two classes, or NotImplemented."""
+    found = _dispatch(type_p, type_q)
+    return NotImplemented if found is None else found
+
+
 def kl_divergence(p: Any, q: Any) -> Any:
     """The divergence of q from p: the mean under p of log p - log q.
 
@@ -71,9 +77,14 @@ def kl_divergence(p: Any, q: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    # The formulas need all distributions, which need this module.
-    if name != "_kl_expfamily_expfamily":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._kl_formulas import _kl_expfamily_expfamily
+    # PyTorch's names of the formulas. The formulas need all distributions, which need this module.
+    if name.startswith("_kl_"):
+        from . import _kl_formulas
 
-    return _kl_expfamily_expfamily
+        if name == "_kl_expfamily_expfamily":
+            return _kl_formulas._kl_expfamily_expfamily
+        wanted = name.removeprefix("_kl_").replace("_", "")
+        for (type_p, type_q), formula in _KL_REGISTRY.items():
+            if f"{type_p.__name__}{type_q.__name__}".lower() == wanted:
+                return formula
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._dispatch.namespace import aten
-from .._dtype import FLOAT, bool_, dtype, finfo, iinfo, int64
+from .._dtype import FLOAT, bool_, dtype, finfo, float32, iinfo, int64
 
 __all__ = ["make_tensor"]
 
@@ -35,8 +35,6 @@ def _bounds(low: Any, high: Any, kind: dtype, lowest: float, above: float, defau
 def _fill(target: Any, low: float, high: float) -> None:
     if high - low > finfo(target.dtype).max:
         target.uniform_(low / 2, high / 2).mul_(2)
-    elif high == low:
-        target.fill_(low)
     else:
         target.uniform_(low, high)
 
@@ -60,8 +58,11 @@ def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, 
     if floating:
         info = finfo(dtype)
         first, last = _bounds(low, high, dtype, info.min, info.max, (-9, 9))
-        result = aten.empty(shape, dtype=dtype, device=device)
+        # (Numbers of 8 bits are drawn as float32.)
+        result = aten.empty(shape, dtype=float32 if dtype.itemsize == 1 else dtype, device=device)
         _fill(aten.view_as_real(result) if dtype.is_complex else result, first, last)
+        if result.dtype is not dtype:
+            result = aten.to(result, dtype)
     else:
         if dtype is bool_:
             first, last = _bounds(low, high, dtype, 0, 2, (0, 2))

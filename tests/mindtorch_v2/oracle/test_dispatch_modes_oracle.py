@@ -38,7 +38,10 @@ PROGRAMS = [
     lambda torch, x, w: x.chunk(2), lambda torch, x, w: torch.nn.functional.relu(x), lambda torch, x, w: x[0, 0].item(),
     lambda torch, x, w: torch.nn.functional.leaky_relu_(x), lambda torch, x, w: torch.nn.functional.elu_(x),
     lambda torch, x, w: torch.manual_seed(0) and x.normal_(1.0, 2.0), lambda torch, x, w: x.pow_(2),
-    lambda torch, x, w: x.pow_(x), lambda torch, x, w: x.floor_divide_(2), lambda torch, x, w: x.t_().squeeze_(0)]
+    lambda torch, x, w: x.pow_(x), lambda torch, x, w: x.floor_divide_(2), lambda torch, x, w: x.t_().squeeze_(0),
+    lambda torch, x, w: torch.nn.functional.layer_norm(w, [2]), lambda torch, x, w: w.max(0),
+    lambda torch, x, w: w.kthvalue(1), lambda torch, x, w: w.sort(), lambda torch, x, w: w.topk(1),
+    lambda torch, x, w: torch.nn.functional.nll_loss(w, x[0].long() - 1)]
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
