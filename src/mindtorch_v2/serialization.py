@@ -247,7 +247,7 @@ class _Builder:
             moved = self._moved(record, target)
             shared = Storage(moved, moved.device)
         elif target is not None and target.type == "meta":
-            return aten.empty(record.data.size, dtype=kind, device=target).storage()  # type: ignore[no-any-return]
+            shared = aten.empty(record.data.size, dtype=kind, device=target).untyped_storage()
         return TypedStorage(wrap_storage=shared, dtype=kind, _internal=True)
 
     def sparse(self, record: SparseRecord) -> Tensor:
