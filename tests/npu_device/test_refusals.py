@@ -101,6 +101,7 @@ def test_tensors_in_one_memory_are_saved_and_pickled_so():
         torch.save([whole, whole.view(torch.int32)], io.BytesIO())
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage")
 def test_storages_can_be_written():
     x = torch.zeros(4, device="npu")
     storage = x.storage()

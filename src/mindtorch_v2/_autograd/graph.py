@@ -302,6 +302,8 @@ def suits(array: Any, leaf: Any) -> bool:
 
 def warn_of_layout(grad: Tensor, variable: Tensor) -> None:
     """Say so, once, if what a leaf adds up lies otherwise than the leaf: that costs time, but is no mistake."""
+    if type(grad._a) is SparseArray or type(variable._a) is SparseArray:
+        return
     if grad.dtype is variable.dtype and not THREAD.state.any_layout and not suits(grad._a, variable._a):
         warn_once("grad and param do not obey the gradient layout contract. This is not an error, but may impair "
                   f"performance.\ngrad.sizes() = {list(grad.shape)}, strides() = {list(grad.stride())}\n"

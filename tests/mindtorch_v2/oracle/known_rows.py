@@ -14,7 +14,6 @@ REASONS = {
     "loop": "all elements are set at once instead of one by one",
     "out": "a tensor given as out= to a factory is not among the recorded inputs",
     "text": "numbers are formatted by NumPy, without ops",
-    "view": "the history of an in-place change of a view keeps geometry instead of the view's own op",
 }
 
 _FORMS = {
@@ -72,9 +71,6 @@ torch.empty(4, 4) | nn.init.eye_(f)
 repr(x) and None
 str(s) and None
 format(s, '.2f') and None
-""",
-    "view": """
-F.pad(q, (1, 1), mode='circular')
 """,
 }
 KNOWN = {form: reason for reason, forms in _FORMS.items() for form in forms.strip().split("\n")}

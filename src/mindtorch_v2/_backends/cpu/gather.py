@@ -124,6 +124,8 @@ def index_reduce(a: Array, dim: int, index: Array, source: Array, reduce: str, i
         raise unsupported("index_func_", a.dtype)  # vectors have a kernel of their own
     if reduce.startswith("am") and a.dtype.kind == "c":
         raise unsupported("maximum_cpu" if reduce == "amax" else "minimum_cpu", a.dtype)
+    if reduce == "mean" and a.dtype.kind == "b":
+        raise unsupported("div_floor_cpu", a.dtype)
     at = wrap_dim(dim, a.ndim)
     _check_slices("index_reduce", a, at, index, source)
     whole, added = at_least_1d(a), at_least_1d(source)
