@@ -34,7 +34,7 @@ def test_recordings_are_kept_when_a_rank_is_killed(tmp_path):
     assert ended.returncode != 0
     assert "rank 1 (process" in ended.stderr
     assert "was killed by SIGKILL" in ended.stderr
-    assert "3 of 3 ranks left a recording" in ended.stderr
+    assert "3 of 3 ranks wrote a recording" in ended.stderr
     ranks = library.load(tmp_path / "out")
     assert len(ranks) == 3
     assert [problem.rpartition("/")[2] for problem in ranks.problems] == [
