@@ -107,6 +107,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
              "fft_c2c"),
     "irfft": (lambda x: twice(lambda: torch.fft.irfft(torch.complex(x, x * 2), 9)), [normal(3, 5)], "fft_c2r"),
     "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT + 4 * torch.eye(4)), [normal(3, 4, 5)], "cholesky_ex"),
+    "qr": (lambda x: (lambda q, r: q @ r.relu())(*torch.linalg.qr(x)), [normal(7, 4)], "qr"),
+    "qr of a wide matrix": (lambda x: (lambda q, r: (q.abs(), r.abs()))(*torch.linalg.qr(x)), [normal(4, 7)], "qr"),
     "xlogy": (lambda x, y: torch.xlogy(x, y.abs()), [X.clamp(min=0), normal(4, 6, seed=4)], "xlogy"),
     "flip": (lambda x: x.flip((0, -1)), [IMAGES], "flip"),
     "where": (lambda x: torch.where(x > 0, x, torch.tensor(3.0)), [X], "where"),

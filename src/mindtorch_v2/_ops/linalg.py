@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.cpu import linalg as kernels
+from .._backends.cpu.providers import around
 from .._backends.meta import regular
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
@@ -291,15 +292,19 @@ def _qr_backward(grads: Any, A: Any, mode: str, result0: Any, result1: Any) -> A
     return aten.cat([grad_x, aten.matmul(result0, grad_v)], -1)
 
 
-def _qr(a: Any, mode: str) -> Any:
-    check_matrix("linalg.qr", wrap_known(a))
-    if mode not in ("reduced", "r", "complete"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
-                           "'complete'")
-    return kernels.qr(a, mode)
+def _checked_qr(kernel: Any) -> Any:
+    def qr(a: Any, mode: str) -> Any:
+        check_matrix("linalg.qr", wrap_known(a))
+        if mode not in ("reduced", "r", "complete"):
+            raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
+                               "or 'complete'")
+        return kernel(a, mode)
+
+    return qr
 
 
-declare('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', cpu=_qr, where="n",
+declare('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', where="n",
+        cpu=around(kernels.qr, _checked_qr),
         grad={"A": _qr_backward})
 
 

@@ -102,6 +102,18 @@ def test_lu_solve(dtype, left, adjoint):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 5, 20])
+def test_cholesky_of_nan(dtype, size):
+    def given(torch):
+        a = torch.eye(size, dtype=getattr(torch, dtype))
+        a[size // 2, size // 2] = math.nan
+        return a
+
+    check_error(lambda torch: torch.linalg.cholesky(given(torch)))
+    check(lambda torch: torch.linalg.cholesky_ex(given(torch))[1], grad=False)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("unit", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -30,21 +31,41 @@ def _refuse(*_: Any) -> None:
     raise np.linalg.LinAlgError("LAPACK found no solution")
 
 
+@functools.cache
+def _plan(loops: Any, name: str, results: str, own: str, inputs: int) -> tuple[Any, str, str] | None:
+    """The loop of a name, the types of its results, and its signature; None if NumPy has none for these types."""
+    found = getattr(loops, name, None) if own in "fdFD" else None
+    letters = "".join([{"a": own, "r": own.lower(), "c": own.upper()}[letter] for letter in results])
+    signature = f"{own * inputs}->{letters}"
+    return (found, letters, signature) if found is not None and signature in found.types else None
+
+
 def loop(name: str, results: str, out: tuple[tuple[int, ...] | None, ...], a: np.ndarray, *others: np.ndarray) -> Any:
     """What a loop of NumPy's makes; None if it has no such loop, or there is nothing to do.
 
     In `results` `a` stands for the type of `a`, `r` for its real and `c` for its complex one. `out` has the shapes of
     results that are matrices, which are made column by column.
     """
-    own = a.dtype.char
-    found = getattr(_loops, name, None) if own in "fdFD" and a.size else None
-    letters = "".join({"a": own, "r": own.lower(), "c": own.upper()}[letter] for letter in results)
-    signature = f"{own * (1 + len(others))}->{letters}"
-    if found is None or signature not in found.types:
+    plan = _plan(_loops, name, results, a.dtype.char, 1 + len(others))
+    if plan is None or not a.size:
         return None
-    made = tuple([None if shape is None else columns(shape, letter)
+    found, letters, signature = plan
+    room = tuple([None if shape is None else columns(shape, letter)
                   for shape, letter in zip(out, letters, strict=True)])
-    # A determinant exists always: there "invalid" only means a NaN.
-    failed = "ignore" if name == "slogdet" else "call"
-    with np.errstate(call=_refuse, invalid=failed, over="ignore", divide="ignore", under="ignore"):
-        return found(a, *others, signature=signature, out=made)
+    made = found(a, *others, signature=signature, out=room)
+    # A determinant exists always: there NaN is an answer.
+    if name != "slogdet" and _may_have_failed(made if len(letters) == 1 else made[0], 1 if out[0] is None else 2):
+        with np.errstate(call=_refuse, invalid="call", over="ignore", divide="ignore", under="ignore"):
+            found(a, *others, signature=signature, out=room)
+    return made
+
+
+def _may_have_failed(made: np.ndarray, inner: int) -> bool:
+    """Whether a batch of results with so many dimensions has NaN at their beginnings: a failure leaves nothing else.
+
+    Catching NumPy's floating point errors around each call would cost as much as a small matrix.
+    """
+    if made.ndim == inner:
+        first = made.item(0)
+        return bool(first != first)
+    return bool(np.isnan(made[(..., *(0,) * inner)]).any())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -122,7 +123,11 @@ def inv_ex(a: np.ndarray, check_errors: bool, name: str = "linalg.inv_ex") -> tu
 
 def _cholesky(a: np.ndarray) -> np.ndarray:
     made = loop("cholesky_lo", "a", (a.shape,), a)
-    return by_columns(np.linalg.cholesky(a)) if made is None else made
+    if made is None:
+        made = by_columns(np.linalg.cholesky(a))
+    if np.isnan(np.diagonal(made, 0, -2, -1)).any():  # not every LAPACK refuses these
+        raise np.linalg.LinAlgError("a leading minor is not positive definite")
+    return made
 
 
 @providers.direct("cholesky_ex")
@@ -174,6 +179,7 @@ def _qr_in_c(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
     return (np.empty(0, a.dtype) if q is None else np.swapaxes(q.reshape(*lead, inner, rows), -1, -2)), made
 
 
+@providers.direct("qr")
 def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
     """Q and R; Q is empty in mode "r"."""
     if providers.factors(a):
@@ -195,7 +201,8 @@ def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tu
                 raise
             raise LinAlgError(NOT_FINITE) from None
         return np.empty(0, a.dtype), values, np.empty(0, a.dtype)
-    if not np.isfinite(a).all():
+    # A sum is cheaper to look at than each number; it is finite only if they all are.
+    if not cmath.isfinite(np.add.reduce(a, None)) and not np.isfinite(a).all():
         raise LinAlgError(NOT_FINITE)
     *lead, rows, count = a.shape
     left, right = (rows, count) if full_matrices else (min(rows, count),) * 2

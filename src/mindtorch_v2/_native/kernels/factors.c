@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "arguments.h"
 #include "direct.h"
@@ -66,6 +67,34 @@ static PyObject *qr(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
+/* qr(a, "reduced"): one small matrix of float32 */
+static PyObject *small_qr(PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_of(args[0], NPY_FLOAT) || !PyUnicode_Check(args[1]) ||
+        PyUnicode_CompareWithASCIIString(args[1], "reduced"))
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (PyArray_NDIM(a) != 2 || !PyArray_SIZE(a) || PyArray_SIZE(a) > MANY / 8) return LEFT;
+    npy_intp rows = PyArray_DIM(a, 0), columns = PyArray_DIM(a, 1), fewest = rows < columns ? rows : columns;
+    npy_intp of_q[] = {rows, fewest}, of_r[] = {fewest, columns};
+    float *work = malloc(sizeof(float) * (size_t)(rows * columns + (rows + columns) * fewest));
+    if (!work) return PyErr_NoMemory();
+    float *by_rows = work + rows * columns, *below = by_rows + rows * fewest;
+    PyObject *q = PyArray_EMPTY(2, of_q, NPY_FLOAT, 1), *r = PyArray_EMPTY(2, of_r, NPY_FLOAT, 1), *both = NULL;
+    if (q && r) {
+        memcpy(work, PyArray_DATA(a), sizeof(float) * (size_t)(rows * columns));
+        if (level->orthogonal_triangular(work, by_rows, below, rows, columns, fewest, fewest)) {
+            PyErr_NoMemory();
+        } else {
+            turn_over(PyArray_DATA((PyArrayObject *)q), by_rows, rows, fewest);
+            turn_over(PyArray_DATA((PyArrayObject *)r), below, fewest, columns);
+            both = PyTuple_Pack(2, q, r);
+        }
+    }
+    Py_XDECREF(q), Py_XDECREF(r);
+    free(work);
+    return both;
+}
+
 /* The lower factor of a positive matrix, column by column, with sums in float64; 0 if it is none. Of what is given the
    upper triangle is not looked at. */
 static int factor(float *made, const float *given, npy_intp n) {
@@ -107,7 +136,7 @@ static PyObject *cholesky_ex(PyObject *const *args, Py_ssize_t count) {
     return both;
 }
 
-DirectEntry factors_direct[] = {{"cholesky_ex", cholesky_ex, 0}, {NULL, NULL, 0}};
+DirectEntry factors_direct[] = {{"cholesky_ex", cholesky_ex, 0}, {"qr", small_qr, 0}, {NULL, NULL, 0}};
 
 static PyMethodDef METHODS[] = {{"qr", (PyCFunction)(void (*)(void))qr, METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
 
