@@ -76,7 +76,8 @@ _SUBMODULES = frozenset({
 })
 _FROM_SUBMODULES = {"DispatchKey": "_library.keys", "DispatchKeySet": "_library.keys", "Tag": "_library.tags",
                     "_disable_dynamo": "_dynamo", "classes": "_classes", "load": "serialization",
-                    "save": "serialization"}
+                    "save": "serialization",
+                    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_serialization._record_files")}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
     "IntTensor", "LongTensor", "ShortTensor", "numel", "typename"), "_legacy"))

@@ -190,7 +190,7 @@ def test_files_that_cannot_go_back(torch: Any) -> None:
 @BOTH
 def test_records_one_by_one(torch: Any) -> None:
     target = io.BytesIO()
-    writer = torch._C.PyTorchFileWriter(target)
+    writer = torch.PyTorchFileWriter(target)
     writer.write_record("a", b"abc", 3)
     writer.write_record("b", "text", 4)
     writer.write_end_of_file()
