@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 7  # of the C interface: a build from older sources is not used
+VERSION = 8  # of the C interface: a build from older sources is not used
 FLOAT32 = np.dtype(np.float32)
 
 

@@ -806,7 +806,7 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     levels(found);
     level = found[0];
     PyObject *module = PyModule_Create(&MODULE);
-    if (module && (PyModule_AddIntConstant(module, "VERSION", 7) || elementwise_add(module) || random_add(module) ||
+    if (module && (PyModule_AddIntConstant(module, "VERSION", 8) || elementwise_add(module) || random_add(module) ||
                    rearrange_add(module) || numbers_add(module) || images_add(module) ||
                    selection_add(module) || copies_add(module) || spectra_add(module) ||
                    factors_add(module) || direct_add(module))) Py_CLEAR(module);
