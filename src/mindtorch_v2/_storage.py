@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._backends.array import part
+from ._backends.array import flat_bytes, part
 from ._backends.base import copy_array, device_named, device_of, to_host
 from ._device import CPU, device
 from ._shared_memory import SharedMap, is_shared_memory, owner_of
@@ -47,10 +47,7 @@ class Storage:
             copy = to_host(array)
             copy.flags.writeable = False
             return copy
-        if not array.flags.c_contiguous:
-            # An owner is dense: some permutation of its dimensions is row-major.
-            array = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
-        return array.reshape(-1).view(np.uint8)
+        return flat_bytes(array)
 
     def untyped(self) -> Storage:
         """This storage: it has no element type."""

@@ -95,10 +95,6 @@ def _get_device_index(device: DeviceLike, optional: bool = False, allow_cpu: boo
     raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
 
 
-def _all_same_type(tensors: Sequence[Tensor]) -> bool:
-    return len({one.type() for one in tensors}) <= 1
-
-
 device_type = device
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mindtorch_v2._backends.array import DeviceArray, Memory
+from mindtorch_v2._backends.array import DeviceArray, Memory, flat_bytes
 from mindtorch_v2._backends.base import GENERIC, INPLACE, Device, register
 from mindtorch_v2._backends.cpu.copy import copy_into, fill
 from mindtorch_v2._backends.cpu.rng import MersenneGenerator
@@ -96,10 +96,7 @@ def adopt(array: np.ndarray, where: device) -> NullArray:
     """Put an array behind the wall as it lies in memory."""
     if not array.flags.forc or min(array.strides, default=0) < 0 or array.base is not None:
         array = array.copy(order="K")
-    flat = array.T if array.flags.f_contiguous and not array.flags.c_contiguous else array
-    if not flat.flags.c_contiguous:
-        flat = flat.transpose(sorted(range(flat.ndim), key=lambda d: -flat.strides[d]))
-    return NullArray(NullMemory(where, flat.reshape(-1).view(np.uint8)), array.shape, array.dtype, array.strides)
+    return NullArray(NullMemory(where, flat_bytes(array)), array.shape, array.dtype, array.strides)
 
 
 def inside(value: Any, memories: list[NullMemory]) -> Any:

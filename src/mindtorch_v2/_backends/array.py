@@ -146,6 +146,14 @@ def phantom(array: DeviceArray) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, _room(array.memory.nbytes), array.offset, array.strides)
 
 
+def flat_bytes(array: np.ndarray) -> np.ndarray:
+    """The memory of an array that owns it, as bytes."""
+    if not array.flags.c_contiguous:
+        # An owner is dense: some permutation of its dimensions is row-major.
+        array = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+    return array.reshape(-1).view(np.uint8)
+
+
 def part(array: DeviceArray, index: Any) -> Any:
     """A run of the elements of a 1-D array, by a slice or a number."""
     if not isinstance(index, slice):

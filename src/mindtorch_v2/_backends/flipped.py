@@ -15,7 +15,7 @@ import numpy as np
 
 from .._device import CPU
 from .._dtype import dtype as DType
-from .array import DeviceArray, Memory, phantom, seen_through
+from .array import DeviceArray, Memory, flat_bytes, phantom, seen_through
 from .base import BY_ARRAY, GENERIC, INPLACE, Device, refuse_twice
 from .cpu import memory as host_memory
 from .cpu.copy import copy_into, fill
@@ -33,14 +33,6 @@ class HostMemory(Memory):
         self.owner = owner(array)
         self.bytes = flat_bytes(self.owner)
         super().__init__(CPU, address(self.owner), self.owner.nbytes)
-
-
-def flat_bytes(array: np.ndarray) -> np.ndarray:
-    """The memory of an array that owns it, as bytes."""
-    if not array.flags.c_contiguous:
-        # An owner is dense: some permutation of its dimensions is row-major.
-        array = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
-    return array.reshape(-1).view(np.uint8)
 
 
 class FlippedArray(DeviceArray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -134,16 +135,6 @@ def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
     return found
 
 
-def promote_scalar(a: Any, value: Any) -> tuple[Any, Any]:
-    """A tensor operand and a Python number in their common dtype."""
-    own = FROM_NUMPY[a.dtype]
-    number = number_dtype(value)
-    if number.category > own.category:
-        result = PROMOTION[own, number] if number.category == COMPLEX else number
-        return cast(a, result.np), scalar_array(value, result.np)
-    return a, scalar_array(value, a.dtype)
-
-
 C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
            "int32": "int", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
 
@@ -239,35 +230,21 @@ def float_number(a: Any, value: Any) -> tuple[Any, Any]:
     return operand(a, DefaultDtype.value.np), number_operand(value, DefaultDtype.value.np)
 
 
-def product_arrays(a: Any, b: Any) -> tuple[Any, Any]:
-    """`promote_arrays` for a product or quotient, in which a number with 16-bit floats keeps its digits."""
-    first, second = promote_arrays(a, b)
-    return _with_digits(first, second, b)
+def _with_digits(promote: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """`promote` for a product or quotient, in which a number with 16-bit floats keeps its digits."""
+
+    def operands(a: Any, b: Any) -> tuple[Any, Any]:
+        first, second = promote(a, b)
+        if (first.dtype not in HALVES or second.shape
+                or type(first) is not np.ndarray or type(second) is not np.ndarray):
+            return first, second
+        return first, wide_number(b)
+
+    return operands
 
 
-def product_number(a: Any, value: Any) -> tuple[Any, Any]:
-    """`promote_number` for a product or quotient, in which a number with 16-bit floats keeps its digits."""
-    first, second = promote_number(a, value)
-    return _with_digits(first, second, value)
-
-
-def quotient_arrays(a: Any, b: Any) -> tuple[Any, Any]:
-    """`float_pair`, in which a number with 16-bit floats keeps its digits."""
-    first, second = float_pair(a, b)
-    return _with_digits(first, second, b)
-
-
-def quotient_number(a: Any, value: Any) -> tuple[Any, Any]:
-    """`float_number`, in which a number with 16-bit floats keeps its digits."""
-    first, second = float_number(a, value)
-    return _with_digits(first, second, value)
-
-
-def _with_digits(a: Any, b: Any, value: Any) -> tuple[Any, Any]:
-    """Two operands of one dtype for a product; the second stands for a value."""
-    if a.dtype not in HALVES or b.shape or type(a) is not np.ndarray or type(b) is not np.ndarray:
-        return a, b
-    return a, wide_number(value)
+product_arrays, product_number = _with_digits(promote_arrays), _with_digits(promote_number)
+quotient_arrays, quotient_number = _with_digits(float_pair), _with_digits(float_number)
 
 
 def _number_plans() -> dict[tuple[type, np.dtype], Any]:

@@ -22,7 +22,6 @@ from ._mpi import LOCK, mpi
 from ._observed import begin
 from ._peers import board
 from ._work import Steps, Work
-from .constants import default_pg_timeout
 
 __all__ = ["WORLD", "Backend", "GroupMember", "ProcessGroup", "backend_name", "default_group", "group", "resolve"]
 
@@ -254,6 +253,3 @@ def new_communicator(ranks: list[int], tag: int) -> Any:
     with LOCK:
         world = default_group()._data
         return world.Create_group(world.Get_group().Incl(ranks), tag % MPI.COMM_WORLD.Get_attr(MPI.TAG_UB))
-
-
-DEFAULT_TIMEOUT = default_pg_timeout

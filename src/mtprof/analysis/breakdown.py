@@ -78,11 +78,6 @@ class StepBreakdown:
             last -= 1
         return self.rows[self.warmup: last]
 
-    @property
-    def totals_us(self) -> dict[str, float]:
-        """Each part over all steps, and `wall`."""
-        return {part: sum(row.part_us(part) for row in self.rows) for part in ("wall", *PARTS)}
-
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {"source": self.source.value, "warmup": self.warmup, "typical": self.typical and self.typical.to_dict(),

@@ -19,7 +19,6 @@ SMOOTH = ["entr", "erfcx", "log_ndtr", "i0e", "i1e", "modified_bessel_i0", "modi
           "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
           "spherical_bessel_j0"]
 ROUGH = ["airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"]
-DIFFERENTIABLE = {"entr", "erfcx", "log_ndtr", "i0e", "i1e"}
 
 
 def call(name):

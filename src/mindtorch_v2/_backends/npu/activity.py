@@ -24,8 +24,6 @@ from .library import WATCH, library
 from .memory import ALLOCATORS, OUT_OF_MEMORY, allocator
 from .runtime import PROCESS, THREAD, bind
 
-DEVICE_TYPE = 20  # PyTorch's number of private devices
-
 
 @dataclass
 class Taken:

@@ -280,7 +280,7 @@ def _recorded(stream: Any) -> Event:
 
 # -- msPTI -------------------------------------------------------------------------------------------------------------
 
-PTI_KERNEL, PTI_MEMSET, PTI_MEMCPY, PTI_EXTERNAL = 2, 6, 7, 8
+PTI_KERNEL, PTI_EXTERNAL = 2, 8
 PTI_SIZES = {1: 56, 2: 56, 3: 48, 4: 56, 5: 64, 6: 56, 7: 56, 8: 24, 9: 72, 10: 48, 11: 48, 12: 48}
 CUSTOM = 2  # the kind of external numbers that we push
 BUFFER_BYTES = 8 << 20

@@ -11,7 +11,6 @@ from ..._tensor import Tensor
 from ._refusing import refuse_gradient
 
 Sizes = int | Sequence[int]
-OutputSizes = int | Sequence[int | None] | None
 
 
 def _steps(stride: Sizes | None) -> Sizes:

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Callable
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
@@ -216,6 +215,3 @@ class CallBook:
             name = called_name(caller, instruction, code) if above.co_filename in FILES.users else None
             found = self.sites[key] = name, above, code
         return found[0]
-
-
-Extend = Callable[[tuple[Any, ...]], None]

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,18 +45,6 @@ CALL_FIELDS = 3  # time, code or name, instruction
 
 _MOST_LOOKS = 100
 _TOOL_IDS = (2, 3, 4, 1, 5, 0)  # of sys.monitoring; 2 is meant for profilers
-
-
-class CallRows(Protocol):
-    """Where a thread's records go: a `CallList`, or its C twin."""
-
-    def __len__(self) -> int: ...
-
-    def since(self, begin: int) -> tuple[np.ndarray, ...]:
-        """Times, identities of codes or names, and instructions, from a record on."""
-
-    def drain(self) -> tuple[np.ndarray, ...]:
-        """The fields of all records; the records are dropped."""
 
 
 class CallList:
@@ -95,7 +83,7 @@ class CallList:
 class CallLane:
     """The calls of one thread."""
 
-    rows: Any  # CallRows
+    rows: Any  # a `CallList`, or its C twin
     info: ThreadInfo
     ident: int
     base: list[OpenCall] = field(default_factory=list)  # open when the first call was recorded
