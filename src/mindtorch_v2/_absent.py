@@ -12,7 +12,8 @@ from ._device import DeviceLike
 
 
 def refusing(name: str, error: type[BaseException], reason: str) -> Callable[..., NoReturn]:
-    """A function that raises."""
+    """A function that raises; `{0}` in the reason stands for its name."""
+    reason = reason.replace("{0}", name)
 
     def refuse(*args: Any, **kwargs: Any) -> NoReturn:
         raise error(reason)
@@ -24,7 +25,8 @@ def refusing(name: str, error: type[BaseException], reason: str) -> Callable[...
 
 
 def refusing_class(name: str, error: type[BaseException], reason: str) -> type:
-    """A class that can be named, in annotations and isinstance, but not instantiated."""
+    """A class that can be named, in annotations and isinstance, but not instantiated; `{0}` is as for `refusing`."""
+    reason = reason.replace("{0}", name)
 
     def new(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
         raise error(reason)

@@ -25,7 +25,7 @@ REASON = ("torch.hub.{0}: this runtime does not download code or weights. Fetch 
 MODULE_HUBCONF, VAR_DEPENDENCY = "hubconf.py", "dependencies"
 ENV_TORCH_HOME, ENV_XDG_CACHE_HOME, DEFAULT_CACHE_DIR = "TORCH_HOME", "XDG_CACHE_HOME", "~/.cache"
 _refuse_load, _refuse_list, _refuse_help = (
-    refusing(name, NotImplementedError, REASON.format(name)) for name in ("load", "list", "help"))
+    refusing(name, NotImplementedError, REASON) for name in ("load", "list", "help"))
 
 
 def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = None,
@@ -125,9 +125,8 @@ def _load_entry_from_hubconf(module: ModuleType, model: str) -> Any:
     return function
 
 
-load_state_dict_from_url = refusing("load_state_dict_from_url", NotImplementedError,
-                                    REASON.format("load_state_dict_from_url"))
-download_url_to_file = refusing("download_url_to_file", NotImplementedError, REASON.format("download_url_to_file"))
+load_state_dict_from_url = refusing("load_state_dict_from_url", NotImplementedError, REASON)
+download_url_to_file = refusing("download_url_to_file", NotImplementedError, REASON)
 
 
 class _Place:

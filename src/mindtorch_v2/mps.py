@@ -27,5 +27,5 @@ def device_count() -> int:
 def __getattr__(name: str) -> Any:
     if name not in _REFUSED:
         raise AttributeError(f"module 'torch.mps' has no attribute '{name}'")
-    found = globals()[name] = refusing(name, RuntimeError, REASON.format(name))
+    found = globals()[name] = refusing(name, RuntimeError, REASON)
     return found

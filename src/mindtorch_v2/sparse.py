@@ -15,15 +15,14 @@ __all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "lo
            "softmax", "solve", "spdiags", "spsolve", "sum", "to_sparse_semi_structured"]
 
 _REASON = "torch.sparse.{0} is not supported by this runtime, which has only the basic sparse functions; use to_dense()"
-as_sparse_gradcheck = refusing("as_sparse_gradcheck", NotImplementedError, _REASON.format("as_sparse_gradcheck"))
-log_softmax = refusing("log_softmax", NotImplementedError, _REASON.format("log_softmax"))
-sampled_addmm = refusing("sampled_addmm", NotImplementedError, _REASON.format("sampled_addmm"))
-softmax = refusing("softmax", NotImplementedError, _REASON.format("softmax"))
-solve = refusing("solve", NotImplementedError, _REASON.format("solve"))
-spdiags = refusing("spdiags", NotImplementedError, _REASON.format("spdiags"))
-spsolve = refusing("spsolve", NotImplementedError, _REASON.format("spsolve"))
-to_sparse_semi_structured = refusing("to_sparse_semi_structured", NotImplementedError,
-                                     _REASON.format("to_sparse_semi_structured"))
+as_sparse_gradcheck = refusing("as_sparse_gradcheck", NotImplementedError, _REASON)
+log_softmax = refusing("log_softmax", NotImplementedError, _REASON)
+sampled_addmm = refusing("sampled_addmm", NotImplementedError, _REASON)
+softmax = refusing("softmax", NotImplementedError, _REASON)
+solve = refusing("solve", NotImplementedError, _REASON)
+spdiags = refusing("spdiags", NotImplementedError, _REASON)
+spsolve = refusing("spsolve", NotImplementedError, _REASON)
+to_sparse_semi_structured = refusing("to_sparse_semi_structured", NotImplementedError, _REASON)
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:

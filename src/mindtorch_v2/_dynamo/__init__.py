@@ -19,11 +19,11 @@ __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "confi
 
 _REASON = "torch._dynamo.{0}: this runtime has no compiler; functions and modules run as they are"
 
-optimize = refusing("optimize", NotImplementedError, _REASON.format("optimize"))
-optimize_assert = refusing("optimize_assert", NotImplementedError, _REASON.format("optimize_assert"))
-explain = refusing("explain", NotImplementedError, _REASON.format("explain"))
-export = refusing("export", NotImplementedError, _REASON.format("export"))
-register_backend = refusing("register_backend", NotImplementedError, _REASON.format("register_backend"))
+optimize = refusing("optimize", NotImplementedError, _REASON)
+optimize_assert = refusing("optimize_assert", NotImplementedError, _REASON)
+explain = refusing("explain", NotImplementedError, _REASON)
+export = refusing("export", NotImplementedError, _REASON)
+register_backend = refusing("register_backend", NotImplementedError, _REASON)
 
 
 def is_compiling() -> bool:

@@ -22,7 +22,7 @@ _BACK = ("Tensor grad, Tensor rois{}, float spatial_scale, SymInt pooled_height,
          "SymInt batch_size, SymInt channels, SymInt height, SymInt width")
 _STEPS = ("int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w, int groups, "
           "int offset_groups, bool use_mask")
-_REASON = "torchvision::{}: this runtime has no kernel for it; of torchvision's ops it has nms, roi_align and roi_pool"
+_REASON = "torchvision::{0}: this runtime has no kernel for it; of torchvision's ops it has nms, roi_align and roi_pool"
 
 
 def _on_arrays(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,6 +65,6 @@ def define() -> Library:
     for schema, kernel in OPS.items():
         name = schema.partition("(")[0]
         library.define(schema)
-        made = refusing(name, NotImplementedError, _REASON.format(name)) if kernel is None else _on_arrays(kernel)
+        made = refusing(name, NotImplementedError, _REASON) if kernel is None else _on_arrays(kernel)
         library.impl(name, made, "CompositeExplicitAutograd" if name == "_cuda_version" else "CPU")
     return library

@@ -18,11 +18,11 @@ _REASON = "torch.ao.quantization.{0}: this runtime has no quantized tensors"
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:
-    return refusing(name, NotImplementedError, _REASON.format(name))
+    return refusing(name, NotImplementedError, _REASON)
 
 
 def _refusing_class(name: str) -> type:
-    return refusing_class(name, NotImplementedError, _REASON.format(name))
+    return refusing_class(name, NotImplementedError, _REASON)
 
 
 convert = _refusing("convert")

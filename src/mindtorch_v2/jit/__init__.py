@@ -27,12 +27,12 @@ T = TypeVar("T")
 REASON = ("torch.jit.{0}: TorchScript does not exist in this runtime, which runs Python as it is. Call the function or "
           "module itself.")
 
-load = refusing("load", NotImplementedError, REASON.format("load"))
-save = refusing("save", NotImplementedError, REASON.format("save"))
-_get_trace_graph = refusing("_get_trace_graph", NotImplementedError, REASON.format("_get_trace_graph"))
-freeze = refusing("freeze", NotImplementedError, REASON.format("freeze"))
+load = refusing("load", NotImplementedError, REASON)
+save = refusing("save", NotImplementedError, REASON)
+_get_trace_graph = refusing("_get_trace_graph", NotImplementedError, REASON)
+freeze = refusing("freeze", NotImplementedError, REASON)
 # No object is an instance of it, which is what `isinstance` is asked for.
-ScriptFunction = refusing_class("ScriptFunction", NotImplementedError, REASON.format("ScriptFunction"))
+ScriptFunction = refusing_class("ScriptFunction", NotImplementedError, REASON)
 
 
 class Error(RuntimeError):

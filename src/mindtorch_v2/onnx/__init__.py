@@ -14,10 +14,9 @@ __all__ = ["ExportTypes", "ONNXProgram", "OnnxExporterError", "OperatorExportTyp
            "select_model_mode_for_export", "unregister_custom_op_symbolic"]
 
 _REASON = "torch.onnx.{0}: exporting needs a traced graph of the model, which this runtime does not make"
-ONNXProgram = refusing_class("ONNXProgram", NotImplementedError, _REASON.format("ONNXProgram"))
-export = refusing("export", NotImplementedError, _REASON.format("export"))
-select_model_mode_for_export = refusing("select_model_mode_for_export", NotImplementedError,
-                                        _REASON.format("select_model_mode_for_export"))
+ONNXProgram = refusing_class("ONNXProgram", NotImplementedError, _REASON)
+export = refusing("export", NotImplementedError, _REASON)
+select_model_mode_for_export = refusing("select_model_mode_for_export", NotImplementedError, _REASON)
 ExportTypes = enum.Enum("ExportTypes", "PROTOBUF_FILE ZIP_ARCHIVE COMPRESSED_ZIP_ARCHIVE DIRECTORY")
 OperatorExportTypes = enum.IntEnum("OperatorExportTypes", "ONNX ONNX_ATEN ONNX_ATEN_FALLBACK ONNX_FALLTHROUGH", start=0)
 TrainingMode = enum.IntEnum("TrainingMode", "EVAL PRESERVE TRAINING", start=0)

@@ -10,10 +10,10 @@ _REASON = ("torch.utils.cpp_extension.{0}: extensions are compiled against PyTor
            "does not have; write the operation with torch.autograd.Function")
 CUDA_HOME = None
 ROCM_HOME = None
-BuildExtension = refusing_class("BuildExtension", NotImplementedError, _REASON.format("BuildExtension"))
-CppExtension = refusing("CppExtension", NotImplementedError, _REASON.format("CppExtension"))
-CUDAExtension = refusing("CUDAExtension", NotImplementedError, _REASON.format("CUDAExtension"))
-include_paths = refusing("include_paths", NotImplementedError, _REASON.format("include_paths"))
-library_paths = refusing("library_paths", NotImplementedError, _REASON.format("library_paths"))
-load = refusing("load", NotImplementedError, _REASON.format("load"))
-load_inline = refusing("load_inline", NotImplementedError, _REASON.format("load_inline"))
+BuildExtension = refusing_class("BuildExtension", NotImplementedError, _REASON)
+CppExtension = refusing("CppExtension", NotImplementedError, _REASON)
+CUDAExtension = refusing("CUDAExtension", NotImplementedError, _REASON)
+include_paths = refusing("include_paths", NotImplementedError, _REASON)
+library_paths = refusing("library_paths", NotImplementedError, _REASON)
+load = refusing("load", NotImplementedError, _REASON)
+load_inline = refusing("load_inline", NotImplementedError, _REASON)

@@ -6,7 +6,7 @@ from ..._absent import refusing
 
 _REASON = ("torch_npu.profiler.dynamic_profile.{0}: a recording is not switched on from outside by this profiler; "
            "use profile(schedule=…), or 'mtprof run'")
-init, start, step, stop = (refusing(name, NotImplementedError, _REASON.format(name))
+init, start, step, stop = (refusing(name, NotImplementedError, _REASON)
                            for name in ("init", "start", "step", "stop"))
 
 __all__ = ["init", "start", "step", "stop"]

@@ -67,9 +67,6 @@ def current_flash_attention_impl() -> str | None:
 
 
 _REASON = "torch.nn.attention.{0}: implementations of attention cannot be exchanged in this runtime"
-register_flash_attention_impl = refusing("register_flash_attention_impl", NotImplementedError,
-                                         _REASON.format("register_flash_attention_impl"))
-activate_flash_attention_impl = refusing("activate_flash_attention_impl", NotImplementedError,
-                                         _REASON.format("activate_flash_attention_impl"))
-restore_flash_attention_impl = refusing("restore_flash_attention_impl", NotImplementedError,
-                                        _REASON.format("restore_flash_attention_impl"))
+register_flash_attention_impl = refusing("register_flash_attention_impl", NotImplementedError, _REASON)
+activate_flash_attention_impl = refusing("activate_flash_attention_impl", NotImplementedError, _REASON)
+restore_flash_attention_impl = refusing("restore_flash_attention_impl", NotImplementedError, _REASON)

@@ -12,11 +12,11 @@ __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather",
            "scatter"]
 
 _REASON = "torch.nn.parallel.{0}: this runtime has one device"
-gather = refusing("gather", NotImplementedError, _REASON.format("gather"))
-parallel_apply = refusing("parallel_apply", NotImplementedError, _REASON.format("parallel_apply"))
-replicate = refusing("replicate", NotImplementedError, _REASON.format("replicate"))
-scatter = refusing("scatter", NotImplementedError, _REASON.format("scatter"))
-scatter_kwargs = refusing("scatter_kwargs", NotImplementedError, _REASON.format("scatter_kwargs"))
+gather = refusing("gather", NotImplementedError, _REASON)
+parallel_apply = refusing("parallel_apply", NotImplementedError, _REASON)
+replicate = refusing("replicate", NotImplementedError, _REASON)
+scatter = refusing("scatter", NotImplementedError, _REASON)
+scatter_kwargs = refusing("scatter_kwargs", NotImplementedError, _REASON)
 
 if TYPE_CHECKING:
     from .distributed import DistributedDataParallel

@@ -8,5 +8,5 @@ __all__ = ["Broadcast", "Gather", "ReduceAddCoalesced", "Scatter"]
 
 _REASON = "torch.nn.parallel._functions.{0}: this runtime has one device"
 Broadcast, Gather, ReduceAddCoalesced, Scatter = (
-    refusing(name, NotImplementedError, _REASON.format(name))
+    refusing(name, NotImplementedError, _REASON)
     for name in ("Broadcast", "Gather", "ReduceAddCoalesced", "Scatter"))
