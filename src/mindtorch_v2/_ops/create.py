@@ -445,23 +445,23 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
 
 def _linspace(start: Any, end: Any, steps: int, dtype: DType | None, layout: Any, device: DeviceLike,
               pin_memory: bool | None) -> Tensor:
-    kind = dtype or DefaultDtype.value
-    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
-        kind = kind.to_complex()
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    if kind is bool_ and steps:
-        raise unsupported("linspace_cpu", kind.np)
-    _complex_ends("linspace", start, end, kind)
+    kind = _steps_dtype("linspace", start, end, steps, dtype)
     return _placed(_spaced_into(empty((steps,), kind.np), start, end), device)
 
 
-def _complex_ends(form: str, start: Any, end: Any, kind: dtype) -> None:
-    """Refuse complex ends of a range of real numbers."""
-    if (isinstance(start, complex) or isinstance(end, complex)) and not kind.is_complex:
-        inferred = C_NAMES[DefaultDtype.value.to_complex().name]
-        raise RuntimeError(f"torch.{form}(): inferred dtype {inferred} can't be safely "
+def _steps_dtype(form: str, start: Any, end: Any, steps: int, dtype: DType | None) -> DType:
+    """The dtype of a range with so many steps; impossible ranges are refused."""
+    with_complex = isinstance(start, complex) or isinstance(end, complex)
+    inferred = DefaultDtype.value.to_complex() if with_complex else DefaultDtype.value
+    kind = dtype or inferred
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if kind is bool_ and steps:
+        raise unsupported(f"{form}_cpu", kind.np)
+    if with_complex and not kind.is_complex:
+        raise RuntimeError(f"torch.{form}(): inferred dtype {C_NAMES[inferred.name]} can't be safely "
                            f"cast to passed dtype {pretty(kind)}")
+    return kind
 
 
 @kernel_step("aten::linspace", "out", lambda made, start, end: (start, end, made.size, made), places=(3,))
@@ -500,14 +500,7 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: DType 
 
 def _logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None, layout: Any, device: DeviceLike,
               pin_memory: bool | None) -> Tensor:
-    kind = dtype or DefaultDtype.value
-    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
-        kind = kind.to_complex()
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    if kind is bool_ and steps:
-        raise unsupported("logspace_cpu", kind.np)
-    _complex_ends("logspace", start, end, kind)
+    kind = _steps_dtype("logspace", start, end, steps, dtype)
     if kind.category < FLOAT:
         # PyTorch brings both ends and the step to the result's type first.
         start, end = int(start), int(end)

@@ -113,18 +113,25 @@ buffer_columns(EventBuffer *self, PyObject *Py_UNUSED(ignored))
     return rows_columns(&self->rows, 0);
 }
 
+/* An empty buffer for events of another. Its budget is its own: they were counted when they were recorded. */
+static PyObject *
+new_part(void)
+{
+    PyObject *budget = PyObject_CallNoArgs((PyObject *)&BudgetType);
+    if (budget == NULL)
+        return NULL;
+    PyObject *part = PyObject_CallOneArg((PyObject *)&EventBufferType, budget);
+    Py_DECREF(budget);
+    return part;
+}
+
 static PyObject *
 buffer_since(EventBuffer *self, PyObject *argument)
 {
     int64_t begin = PyLong_AsLongLong(argument);
     if (begin == -1 && PyErr_Occurred())
         return NULL;
-    /* A budget of its own: these events were counted when they were recorded. */
-    PyObject *budget = PyObject_CallNoArgs((PyObject *)&BudgetType);
-    if (budget == NULL)
-        return NULL;
-    PyObject *part = PyObject_CallOneArg((PyObject *)&EventBufferType, budget);
-    Py_DECREF(budget);
+    PyObject *part = new_part();
     if (part != NULL && rows_copy(&((EventBuffer *)part)->rows, &self->rows, begin < 0 ? 0 : begin) < 0)
         Py_CLEAR(part);
     return part;
@@ -136,11 +143,7 @@ buffer_drain(EventBuffer *self, PyObject *argument)
     int64_t begin = PyLong_AsLongLong(argument);
     if (begin == -1 && PyErr_Occurred())
         return NULL;
-    PyObject *budget = PyObject_CallNoArgs((PyObject *)&BudgetType);
-    if (budget == NULL)
-        return NULL;
-    PyObject *part = PyObject_CallOneArg((PyObject *)&EventBufferType, budget);
-    Py_DECREF(budget);
+    PyObject *part = new_part();
     if (part == NULL)
         return NULL;
     /* At once, so that no other thread appends to what is taken. */

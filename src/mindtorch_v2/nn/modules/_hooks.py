@@ -113,19 +113,19 @@ def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
 
 def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` after the backward of every module."""
-    if GlobalHooks.is_full_backward is False:
-        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
-                           "Please use only one of them.")
-    GlobalHooks.is_full_backward = True
-    return Handle(GlobalHooks.backward, hook)
+    return _backward_hook(hook, full=True)
 
 
 def register_module_backward_hook(hook: Hook) -> RemovableHandle:
     """The old backward hook, which sees only the last node of a module's forward."""
-    if GlobalHooks.is_full_backward is True:
+    return _backward_hook(hook, full=False)
+
+
+def _backward_hook(hook: Hook, full: bool) -> RemovableHandle:
+    if GlobalHooks.is_full_backward is (not full):
         raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
                            "Please use only one of them.")
-    GlobalHooks.is_full_backward = False
+    GlobalHooks.is_full_backward = full
     return Handle(GlobalHooks.backward, hook)
 
 

@@ -7,7 +7,7 @@ product of the two as attribute `name`.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..._dispatch.namespace import aten
@@ -193,6 +193,15 @@ def _count(amount: Any, size: int) -> int:
     return _compute_nparams_toprune(amount, size)
 
 
+def _without_some(t: Any, default_mask: Any, amount: Any, score: Callable[[Any], Any], largest: bool) -> Any:
+    """A mask with more zeros, where the scores are largest or smallest."""
+    count = _count(amount, t.nelement())
+    mask = default_mask.clone()
+    if count:
+        mask.view(-1)[aten.topk(score(t).view(-1), count, largest=largest).indices] = 0
+    return mask
+
+
 class Identity(BasePruningMethod):
     """Prunes nothing."""
 
@@ -210,12 +219,7 @@ class RandomUnstructured(BasePruningMethod):
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """A mask with that many random zeros more."""
-        count = _count(self.amount, t.nelement())
-        mask = default_mask.clone()
-        if count:
-            lowest = aten.topk(aten.rand_like(t).view(-1), count)
-            mask.view(-1)[lowest.indices] = 0
-        return mask
+        return _without_some(t, default_mask, self.amount, aten.rand_like, largest=True)
 
 
 class L1Unstructured(BasePruningMethod):
@@ -227,12 +231,7 @@ class L1Unstructured(BasePruningMethod):
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """A mask without the smallest entries."""
-        count = _count(self.amount, t.nelement())
-        mask = default_mask.clone()
-        if count:
-            smallest = aten.topk(aten.abs(t).view(-1), count, largest=False)
-            mask.view(-1)[smallest.indices] = 0
-        return mask
+        return _without_some(t, default_mask, self.amount, aten.abs, largest=False)
 
 
 class _Structured(BasePruningMethod):
