@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import _tensor
 from ._dispatch.namespace import aten
 from ._tensor import Tensor, wrap_as
 
@@ -30,8 +31,6 @@ def rebuild_sparse(cls: type, layout: str, parts: tuple[Any, ...], requires_grad
         indices, values, size, is_coalesced = parts
         made = aten.sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced)
     else:
-        from . import _tensor
-
         made = aten.sparse_compressed_tensor(*parts, layout=getattr(_tensor, layout.removeprefix("torch.")))
     kept = made if cls is Tensor else wrap_as(cls, made._a)
     kept._rg = requires_grad

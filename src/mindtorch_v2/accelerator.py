@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._device import DeviceLike, as_device, device
+from ._dtype import bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 
 REASON = "Cannot access accelerator device when none is available."
 __all__ = [
@@ -103,8 +104,6 @@ class device_index:
 
 def get_device_capability(device: DeviceLike = None, /) -> dict[str, Any]:
     """The dtypes that a device computes in."""
-    from ._dtype import bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8
-
     _index(device)
     return {"supported_dtypes": {bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64}}
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._backends.cpu.providers import around
 from .._dtype import FROM_NUMPY
+from .promotion import pretty
 
 # b: bool, u: uint8, s: the other small integers, l: int64, h: float16 and bfloat16, c: complex
 KINDS = {"bool": "b", "uint8": "u", "int8": "s", "int16": "s", "int32": "s", "int64": "l", "float16": "h",
@@ -68,8 +69,6 @@ REFUSED = _read(_TABLE)
 
 def unsupported(kernel: str, array_dtype: Any) -> NotImplementedError:
     """PyTorch's error for a dtype."""
-    from .promotion import pretty
-
     return NotImplementedError(f"\"{kernel}\" not implemented for '{pretty(FROM_NUMPY[array_dtype])}'")
 
 

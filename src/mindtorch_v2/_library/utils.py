@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .._tensor import Tensor
 from .schema import parse
 
 __all__ = ["has_kwarg_only_args", "has_kwarg_only_tensors", "is_functional_schema", "iter_tensors",
@@ -62,8 +63,6 @@ def has_kwarg_only_tensors(schema: Any) -> bool:
 
 def iter_tensors(args: tuple[Any, ...], kwargs: dict[str, Any], allowed_nesting: int = 1) -> Iterator[Any]:
     """The tensors among the arguments of a call, also in lists."""
-    from .._tensor import Tensor
-
     for one in (*args, *kwargs.values()):
         if isinstance(one, Tensor):
             yield one

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import npu
+from .._dispatch.namespace import aten
 from .._tensor import Tensor
 from ..version import __version__ as _runtime_version
 from . import profiler
@@ -31,8 +32,6 @@ def get_npu_format(self: Tensor) -> int:
 
 def empty_with_format(*args: Any, acl_format: int = ND, **kwargs: Any) -> Tensor:
     """A new tensor; formats other than PyTorch's own are refused."""
-    from .._dispatch.namespace import aten
-
     return npu_format_cast(aten.empty(*args, **kwargs), acl_format)
 
 

@@ -10,7 +10,7 @@ from ..nn.modules.module import Module
 from ._symbolic_trace import Tracer
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Argument, Node, Target, map_arg
+from .node import Argument, Node, Target, map_aggregate, map_arg
 from .proxy import Proxy
 
 __all__ = ["Interpreter", "Transformer"]
@@ -192,8 +192,6 @@ class Transformer(Interpreter):
         if result is not None:
             def strip(one: Any) -> Any:
                 return one.node if isinstance(one, Proxy) else one
-
-            from .node import map_aggregate
 
             old = self.graph.output_node()
             made = self.new_graph.output(map_aggregate(result, strip))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._backends.npu import runtime
+from .._backends.npu.memory import allocator
 from .._backends.npu.stream import index_of
 from .._device import DeviceLike
 from .._tensor import Tensor
@@ -113,8 +114,6 @@ class NPUDeviceProperties:
 
 def get_device_properties(device: DeviceLike = None) -> NPUDeviceProperties:
     """Name, memory and cores of an NPU."""
-    from .._backends.npu.memory import allocator
-
     index = _index(device)
     opened = runtime.bind(index)
 

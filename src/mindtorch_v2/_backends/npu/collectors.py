@@ -18,7 +18,7 @@ import numpy as np
 
 from .clocks import Comparison, to_host
 from .errors import AclError
-from .library import Library, library
+from .library import WATCH, Library, library
 from .runtime import THREAD
 from .stream import Event, stream_of
 
@@ -268,8 +268,6 @@ class EventCollector(Collector):
 def _recorded(stream: Any) -> Event:
     """Record an event on a stream, without recording it as a call."""
     event = Event(enable_timing=True)
-    from .library import WATCH
-
     watch, WATCH[0] = WATCH[0], None
     try:
         event.record(stream)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..._dispatch.overriding import DisableTorchFunctionSubclass
 from ..._dtype import bool_, float16, float32, float64, int8, int16, int32, int64
 from ..._tensor import Tensor, sparse_coo, sparse_csr, strided
 from ...autograd import Function
@@ -167,7 +168,6 @@ class MaskedTensor(Tensor):
             return function(*args, **kwargs)
         if not all(issubclass(cls, one) for one in types):
             return NotImplemented
-        from ..._dispatch.overriding import DisableTorchFunctionSubclass
         with DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
 

@@ -30,7 +30,7 @@ from ..._dtype import bfloat16 as _bfloat16
 from ..._dtype import float16 as _float16
 from ..._dtype import float32 as _float32
 from ..._dtype import float64 as _float64
-from ..._settings import is_warn_always_enabled, set_warn_always
+from ..._settings import are_deterministic_algorithms_enabled, is_warn_always_enabled, set_warn_always
 from ..._tensor import Tensor
 from ...utils._dtype_abbrs import dtype_abbrs  # noqa: F401 (tests import it from here)
 from .._creation import make_tensor
@@ -409,8 +409,6 @@ class AlwaysWarnTypedStorageRemoval:
 
 def wrapDeterministicFlagAPITest(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Leave the choice of deterministic algorithms as it was."""
-    from ..._settings import are_deterministic_algorithms_enabled
-
     @functools.wraps(fn)
     def test(*args: Any, **kwargs: Any) -> Any:
         with DeterministicGuard(are_deterministic_algorithms_enabled()):

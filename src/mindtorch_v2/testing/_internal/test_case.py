@@ -26,7 +26,9 @@ from ..._settings import is_warn_always_enabled, set_warn_always
 from ..._storage import Storage as UntypedStorage
 from ..._tensor import Tensor
 from ..._typed_storage import TypedStorage
+from ...nn import ModuleList, ParameterList, Sequential
 from .._comparison import TOLERANCES, assert_close
+from .._creation import make_tensor
 
 SEED = 1234
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
@@ -128,8 +130,6 @@ class _Comparison:
 
 
 def _sequence(value: Any) -> bool:
-    from ...nn import ModuleList, ParameterList, Sequential
-
     return isinstance(value, (collections.abc.Sequence, collections.deque, Sequential, ModuleList, ParameterList)
                       ) and not isinstance(value, (str, bytes))
 
@@ -255,8 +255,6 @@ class TestCase(unittest.TestCase):
     def genSparseTensor(self, size: Sequence[int], sparse_dim: int, nnz: int, is_uncoalesced: bool, device: Any,
                         dtype: dtype) -> tuple[Any, Any, Any]:
         """A sparse tensor with random places, its indices and its values."""
-        from .._creation import make_tensor
-
         if not all(one > 0 for one in size) and nnz:
             raise AssertionError("a tensor without elements cannot have values")
         values = make_tensor((nnz, *size[sparse_dim:]), device=device, dtype=dtype, low=-1, high=1)

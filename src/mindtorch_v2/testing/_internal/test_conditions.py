@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..._dtype import dtype, get_default_dtype, set_default_dtype
-from ..._settings import are_deterministic_algorithms_enabled, use_deterministic_algorithms
+from ..._settings import are_deterministic_algorithms_enabled, set_default_tensor_type, use_deterministic_algorithms
 
 Decorator = Callable[[Any], Any]
 
@@ -109,8 +109,6 @@ def set_default_dtype_to(kind: dtype) -> Iterator[None]:
 @contextmanager
 def set_default_tensor_type_to(kind: Any) -> Iterator[None]:
     """Another default kind of tensors inside the block."""
-    from ..._settings import set_default_tensor_type
-
     before = get_default_dtype()
     set_default_tensor_type(kind)
     try:

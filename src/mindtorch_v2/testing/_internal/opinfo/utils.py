@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ...._dtype import get_default_dtype
 from ..common_dtype import get_all_dtypes
 from ..tensor_helpers import torch_to_numpy_dtype_dict
 
 
 def np_unary_ufunc_integer_promotion_wrapper(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy that computes integers in the default floating dtype, as ops do."""
-    from ...._dtype import get_default_dtype
-
     @functools.wraps(fn)
     def promoted(x: Any, *args: Any, **kwargs: Any) -> Any:
         if np.issubdtype(x.dtype, np.integer) or x.dtype == np.bool_:
