@@ -77,7 +77,7 @@ def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Ten
     zeros = [np.zeros_like(one) for one in _contents(function, inputs)]
     sparse = type(which._a) is SparseArray
     array = which._a.values if sparse else which._a  # type: ignore[attr-defined]
-    rows: list[Any] = [zeros] * which._a.size  # of an element that is not there nothing changes
+    rows: list[Any] = [zeros] * which._a.size  # an element that is not stored changes nothing
     for i, number in enumerate(positions(which._a) if sparse else range(which._a.size)):
         place = np.unravel_index(i, array.shape)
         kept = to_host(array)[place]
@@ -310,7 +310,7 @@ def _in_mode(fast: bool, along: Callable[..., None], whole: Callable[..., None],
              wanted: list[Tensor], masked: bool, parts: list[_Part], *more: Any) -> None:
     """Compare along vectors if requested and possible; if they differ, comparing all elements gives a clearer error."""
     if any(t.layout is not strided for t in wanted):
-        if not masked:  # elements that are not there count too
+        if not masked:  # elements that are not stored count too
             full = {id(t): filled(t) for t in wanted if t.layout is not strided}
             given = tuple(full.get(id(t), t) for t in given)
             wanted = [full.get(id(t), t) for t in wanted]

@@ -291,7 +291,7 @@ class AccumulateGrad(Node):
 
 
 def suits(array: Any, leaf: Any) -> bool:
-    """Whether a gradient lies as its leaf does, or row by row where that has gaps; a leaf takes over no other."""
+    """Whether a leaf may take over a gradient: it has the leaf's memory order, or is row-major if the leaf has gaps."""
     if type(array) is SparseArray or type(leaf) is SparseArray:
         return array.strides == leaf.strides
     if not is_dense(leaf):
@@ -301,7 +301,7 @@ def suits(array: Any, leaf: Any) -> bool:
 
 
 def warn_of_layout(grad: Tensor, variable: Tensor) -> None:
-    """Say so, once, if what a leaf adds up lies otherwise than the leaf: that costs time, but is no mistake."""
+    """Warn once if a gradient has another memory order than its leaf: adding it takes longer, but is correct."""
     if type(grad._a) is SparseArray or type(variable._a) is SparseArray:
         return
     if grad.dtype is variable.dtype and not THREAD.state.any_layout and not suits(grad._a, variable._a):
@@ -388,7 +388,7 @@ def save_result(tensor: Tensor) -> Any:
 
 
 def detached(tensor: Tensor) -> Tensor:
-    """`tensor.detach()`, also if no op is recorded: in the way of the tensor's class."""
+    """`tensor.detach()` as the tensor's class does it, also if no op is recorded."""
     state = THREAD.state
     enabled, state.grad = state.grad, False
     try:

@@ -149,6 +149,6 @@ def passed_on(received: Sequence[Any], marks: Marks, results: Sequence[Any]) -> 
 
 
 def leave(marks: Iterable[Mark]) -> None:
-    """These gradients are kept in one place less."""
+    """The engine keeps these gradients in one place fewer."""
     for mark in marks:
         mark[0] -= 1

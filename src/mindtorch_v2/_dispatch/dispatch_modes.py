@@ -364,7 +364,7 @@ def enter(mode: Any) -> None:
 
 
 def leave() -> None:
-    """Until now."""
+    """End what `enter` began."""
     MINE.modes.pop()
     ACTIVE.pop()
     if not ACTIVE and not LIVING:

@@ -57,7 +57,7 @@ _WITHOUT_OUT = """
     roll rot90 segment_reduce select_scatter std_mean trace unsafe_split unsafe_split_with_sizes var_mean
 """
 WITHOUT_OUT = frozenset(_WITHOUT_OUT.split())
-# Ops whose results, written into an `out=` that is resized, lie there row by row, however they would lie without it.
+# Ops whose results are row-major in an `out=` that is resized, whatever order they have without it.
 BY_ROWS = frozenset({"cholesky", "cholesky_solve", "linalg_tensorinv", *(
     f"fft_{kind}fft{many}" for kind in ("", "i", "r", "ir", "h", "ih") for many in ("", "2", "n"))})
 # Ops that read elements after others were written: `out=` may not be one of the operands.

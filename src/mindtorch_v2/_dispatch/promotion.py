@@ -35,7 +35,7 @@ FLOAT_DTYPES = frozenset(np_dtype for np_dtype, d in FROM_NUMPY.items() if d.cat
 REAL_FLOATS = frozenset(np_dtype for np_dtype in FLOAT_DTYPES if not FROM_NUMPY[np_dtype].is_complex)
 
 
-# What is said of an operand that is neither; who knows the op tells the user which argument it was.
+# The error for an operand that is neither. Code that knows the op names the argument.
 NO_NUMBER = "expected a Tensor or a number"
 
 

@@ -49,7 +49,7 @@ class ThreadState:
         self.endings: list[Callable[[], None]] | None = None  # called when the running backward has ended
         self.transforms = 0  # running transforms of `torch.func`
         self.vmaps = 0  # those of them that go example by example
-        self.any_layout = False  # whether a leaf takes over a gradient that lies in memory in another way
+        self.any_layout = False  # whether a leaf takes over a gradient that has another memory order
         self.walk: Any = None  # the running backward pass
         self.default_device: Any = None
         self.outer_devices: list[Any] = []  # the defaults that contexts of devices restore

@@ -1,6 +1,6 @@
-"""Ops of PyTorch that this runtime does not have, and that libraries name before anybody calls them.
+"""Ops of PyTorch that this runtime lacks, but that libraries name without calling them.
 
-A library says which ops its tensor class takes over with `{torch.ops.aten._pin_memory.default: …}`. Such an op is there
+A library says which ops its tensor class takes over with `{torch.ops.aten._pin_memory.default: …}`. Such an op exists
 as an object, and raises when it is called.
 """
 
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 _FORMS = "this runtime does the same with other ops, or not at all"
-# Name -> why it is not there.
+# Name -> why it is missing.
 ABSENT = {
     "_efficient_attention_forward": "a kernel of CUDA devices",
     "_flash_attention_forward": "a kernel of CUDA devices",
@@ -26,7 +26,7 @@ ABSENT = {
     "sym_size": "sizes are numbers here", "sym_stride": "sizes are numbers here",
     "sym_numel": "sizes are numbers here", "sym_storage_offset": "sizes are numbers here",
 }
-# Overloads of ops that are there in other forms.
+# Overloads of ops that exist here in other forms.
 ABSENT_OVERLOADS = {"mm": ("dtype", "dtype_out"), "sort": ("values", "values_stable"), "to": ("other", "device"),
                     "topk": ("values",)}
 

@@ -12,7 +12,7 @@ from .._tensor import Tensor
 
 
 def shares_memory(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors lie in the same memory."""
+    """Whether two tensors share memory."""
     if one is other or (one._st is not None and one._st is other._st):
         return True
     a, b = one._a, other._a

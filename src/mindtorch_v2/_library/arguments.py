@@ -60,7 +60,7 @@ def _complain(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def cast(argument: Argument, value: Any) -> Any:
-    """A value as an argument's type has it."""
+    """A value, converted to an argument's type."""
     if value is None and (argument.is_optional or (argument.is_tensor and not argument.is_list)):
         return None
     if not argument.is_list:
@@ -103,7 +103,7 @@ def cast_item(base: str, value: Any) -> Any:
 
 
 def results(schema: FunctionSchema, made: Any) -> Any:
-    """What a kernel returned, as the signature has it."""
+    """A kernel's results, converted to the types of the signature."""
     if not schema.returns:
         if made is not None:
             raise RuntimeError(f"Expected PythonKernelHolder for {schema.name} to return None but it returned "

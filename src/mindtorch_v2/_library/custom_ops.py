@@ -92,13 +92,13 @@ class CustomOpDef:
         return self._current()(*args, **kwargs)
 
     def _current(self) -> Definition:
-        """The definition behind the name now: a later op of the same name stands for this one too."""
+        """The current definition of the name: a later op of the same name replaces this one."""
         found = table.find(self._qualname)
         return self._definition if found is None else found
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None,
                         /) -> Any:
-        """Another implementation for device types; as decorator or with the function given."""
+        """Register an implementation for device types, as a decorator or with the function given."""
         definition = self._definition
         if device_types is not None and not definition.tensor_places and device_place(definition.schema) is None:
             raise ValueError("Functions without tensor inputs are required to have a `device: torch.device` argument")
@@ -119,7 +119,7 @@ class CustomOpDef:
 
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
-        """Inside, a device type's own kernel does or does not run; the op's first function stands in for it."""
+        """A context that turns a device type's own kernel on or off; without it, the op's first function runs."""
         before = set(self._disabled_kernel)
         (self._disabled_kernel.discard if enabled else self._disabled_kernel.add)(device_type)
         try:
@@ -129,17 +129,17 @@ class CustomOpDef:
             self._disabled_kernel.update(before)
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """What the op does on tensors without data, of device meta."""
+        """Register what the op does on tensors without data (device meta)."""
         self._definition.fake = fn
         return fn
 
     def register_autograd(self, backward: Callable[..., Any], /, *,
                           setup_context: Callable[..., Any] | None = None) -> None:
-        """The op's backward, `backward(ctx, *grads)`, and what it needs of a call."""
+        """Register the op's backward, `backward(ctx, *grads)`, and the function that saves for it."""
         set_formula(self._definition, self, backward, setup_context)
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
-        """Kept for programs that register one: `vmap` here calls the op once for each example, and needs no rule."""
+        """Accept a rule that is never used: `vmap` here calls the op once for each example."""
         if func is None:
             return self.register_vmap
         self._vmap_fn = func
@@ -150,7 +150,7 @@ class CustomOpDef:
         register_autocast_of(self._definition, device_type, cast_inputs)
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Behaviour under a class with `__torch_dispatch__`."""
+        """Register the behaviour for a class with `__torch_dispatch__`."""
         raise NotImplementedError("torch.library.register_torch_dispatch: rules by class are not part of this runtime; "
                                   "a TorchDispatchMode sees the op itself")
 

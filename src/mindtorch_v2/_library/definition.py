@@ -63,7 +63,7 @@ def set_autograd_fallback_mode(mode: str) -> None:
 
 
 class _Below(threading.local):
-    """Whether this thread is past the concern of autograd."""
+    """Whether this thread is below autograd."""
 
     level = 0
 
@@ -155,9 +155,9 @@ class Definition:
         return self.below(values)
 
     def below(self, values: tuple[Any, ...] | list[Any]) -> Any:
-        """Everything past the concern of autograd."""
+        """Everything below autograd."""
         with below_autograd():
-            # What the kernel calls are ops of their own again, only that nothing of them is recorded.
+            # The kernel may call ops; they are not recorded.
             level, BELOW.level = BELOW.level, 0
             try:
                 return self._backend(values)
@@ -297,7 +297,7 @@ class Definition:
 
 
 class WarnNotImplemented(Node):
-    """The history of results that nobody has said how to differentiate: gradients end here, with a warning."""
+    """The history of results without a registered derivative: gradients end here, with a warning."""
 
     __slots__ = ("qualname",)
     qualname: str
@@ -323,5 +323,5 @@ def _is_default(argument: Any, value: Any) -> bool:
 
 
 def device_place(schema: FunctionSchema) -> int | None:
-    """Where an op without tensor arguments is told its device."""
+    """The position of the argument that gives an op without tensors its device."""
     return next((i for i, a in enumerate(schema.arguments) if a.base == "Device" and a.name == "device"), None)

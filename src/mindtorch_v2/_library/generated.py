@@ -33,7 +33,7 @@ class Layout:
         return flat
 
     def unflatten(self, flat: Any) -> list[Any]:
-        """The lists again."""
+        """The values with their lists restored."""
         items = iter(flat)
         return [next(items) if size is None else [next(items) for _ in range(size)] for size in self.sizes]
 

@@ -1,4 +1,4 @@
-"""`torch._C.DispatchKey`: the concerns that PyTorch's dispatcher passes, as names; libraries switch some off."""
+"""`torch._C.DispatchKey`: PyTorch's dispatch keys, as names; libraries switch some of them off."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class DispatchKeySet:
 
 
 class ExcludeKeys:
-    """`torch._C._ExcludeDispatchKeyGuard`: inside, the concerns in a set are passed over. Casting is the one whose
-    switch this runtime has; it refuses sets with others."""
+    """`torch._C._ExcludeDispatchKeyGuard`: inside, the keys of a set are skipped. This runtime can only skip
+    autocast; it refuses sets with other keys."""
 
     def __init__(self, keys: DispatchKeySet) -> None:
         others = sorted(key.name for key in keys.keys if not key.name.startswith("Autocast"))

@@ -19,7 +19,7 @@ from .tags import as_tags
 RESERVED = ("prim",)
 # Namespace -> where its one library of kind DEF was made.
 _OWNERS: dict[str, str] = {"aten": "the op table"}
-# Keys of PyTorch's dispatcher that are concerns which this runtime does not have, or has another way.
+# PyTorch's dispatch keys that this runtime does not have, or handles in another way.
 FOREIGN_KEYS = frozenset({
     "ADInplaceOrView", "BackendSelect", "Batched", "FuncTorchBatched", "Functionalize",
     "Python", "PreDispatch", "Conjugate", "Negative", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "MkldnnCPU",
@@ -180,7 +180,7 @@ _NAMELESS = re.compile(r"\(.*\) -> .*")
 
 
 def fragment(namespace: str, library: Library | None) -> Library:
-    """The library given, or one that is never let go of."""
+    """The given library, or one that is never freed."""
     if library is None:
         library = Library(namespace, "IMPL" if namespace == "aten" else "FRAGMENT")
         _KEPT.append(library)
@@ -219,7 +219,7 @@ def device_key(device_type: str) -> str:
 
 def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | None = None, *,
          lib: Library | None = None) -> Any:
-    """Register a kernel for device types: `@impl("ns::name", "cpu")`; as decorator or with the function given."""
+    """Register a kernel for device types, as a decorator, `@impl("ns::name", "cpu")`, or with the function given."""
     if isinstance(qualname, Library):
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             qualname.impl(types, function, func or "")  # type: ignore[arg-type]

@@ -75,12 +75,12 @@ class Argument:
         return float(value) if self.base == "float" and isinstance(value, int) else value
 
     def default_for_call(self) -> Any:
-        """What a kernel gets where the argument was not given; a list of its own each time."""
+        """What a kernel gets if the argument was not given; a new list each time."""
         return list(self.default) if isinstance(self.default, list) else self.default
 
     @property
     def type(self) -> str:
-        """The type, in the words of Python: `Optional[Tensor]`, `List[int]`."""
+        """The type in Python's notation: `Optional[Tensor]`, `List[int]`."""
         name = _PYTHON.get(self.base, self.base)
         if self.is_list:
             name = f"List[Optional[{name}]]" if self.items_optional else f"List[{name}]"

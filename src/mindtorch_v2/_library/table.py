@@ -30,7 +30,7 @@ def find(qualname: str) -> Any:
 
 
 def lookup(qualname: str) -> Any:
-    """A definition that has to be there."""
+    """A definition; an error if there is none."""
     found = find(qualname)
     if found is None:
         namespace, name = parse_qualname(qualname)

@@ -94,7 +94,7 @@ class LegacyReader:
         return found
 
     def _look(self) -> _Looker:
-        """Look through the pickle that begins here, and stand behind it afterwards."""
+        """Look through the pickle that begins here; the file is then at the end of it."""
         looker = _Looker(_Plain(self._file, self._file_bytes))
         try:
             looker.result = looker.load()
@@ -109,7 +109,7 @@ class LegacyReader:
 
 
 class _Plain:
-    """A file that can only be read on, so that the unpickler takes no more from it than the pickle has.
+    """A file that can only be read forwards, so that the unpickler takes no more of it than the pickle.
 
     A length that is larger than the file takes no memory.
     """

@@ -85,7 +85,7 @@ class _TensorClass:
 
 
 class Reader(Protocol):
-    """What a file is asked for; the format decides who answers."""
+    """The questions that a file of either format answers."""
 
     label: str
 
@@ -392,6 +392,6 @@ def _integers(values: Any, what: str) -> tuple[int, ...]:
 
 
 def _swap_bytes(data: np.ndarray) -> None:
-    """Turn every number round in place; a complex number is two of them."""
+    """Reverse the bytes of every number in place; a complex number is two of them."""
     number_bytes = data.itemsize // 2 if data.dtype.kind == "c" else data.itemsize
     data.view(f"u{number_bytes}").byteswap(inplace=True)

@@ -17,7 +17,7 @@ __all__ = ["PyTorchFileReader", "PyTorchFileWriter"]
 
 
 class PyTorchFileWriter:
-    """Writes records; the file, if it is given by its path, is there after `write_end_of_file`."""
+    """Writes records. A file that is given by its path appears after `write_end_of_file`."""
 
     def __init__(self, name_or_buffer: Any, compute_crc32: bool = True,
                  storage_alignment: int = ALIGNMENT_BYTES) -> None:
@@ -29,7 +29,7 @@ class PyTorchFileWriter:
         self._names: set[str] = set()
 
     def write_record(self, name: str, data: Any, size: int) -> None:
-        """Add a record of so many bytes of something that has bytes: a string, a buffer, a storage."""
+        """Add a record: the given number of bytes of a string, a buffer or a storage."""
         if isinstance(data, str):
             data = data.encode()
         payload = memoryview(data.bytes() if hasattr(data, "bytes") and callable(data.bytes) else data).cast("B")

@@ -24,7 +24,7 @@ _MAX_VERSION = 10
 _MAX_ITEM_BYTES = 16
 _CHUNK_BYTES = 1 << 24
 _LIMIT_SETTING = "MINDTORCH_LOAD_LIMIT_BYTES"
-# PyTorch does not compress; who does it afterwards gains a few percent, or much on zeros.
+# PyTorch does not compress. Compressing afterwards saves a few percent, or much if there are many zeros.
 _MOST_TIMES_FILE, _LEAST_LIMIT_BYTES = 100, 1 << 28
 # What zipfile raises on damaged archives, beside its own error.
 _READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
@@ -36,7 +36,7 @@ _NOT_SEEKABLE = ("You can only torch.load from a file that is seekable. Please p
 
 
 def position_of(file: Any) -> int:
-    """Where a file stands; refuses one that cannot go back."""
+    """The position in a file; a file that cannot seek is refused."""
     for name in ("seek", "tell", "read"):
         if not hasattr(file, name):
             raise AttributeError(f"'{type(file).__name__}' object has no attribute '{name}'. {_NOT_SEEKABLE}")
@@ -61,11 +61,11 @@ class UnknownByteOrder(RuntimeError, ValueError):
 
 
 class NotACheckpoint(pickle.UnpicklingError, RuntimeError):
-    """The file begins as no checkpoint does. PyTorch raises one or the other, by whether it trusts the file."""
+    """The file does not begin like a checkpoint. It is both errors: PyTorch's depends on whether it trusts the file."""
 
 
 class _Seekable:
-    """A file object that does not say that it can go back, which zipfile asks; it has been seen doing so."""
+    """A file object that can seek but does not say so; zipfile asks."""
 
     def __init__(self, file: Any) -> None:
         self.read, self.seek, self.tell = file.read, file.seek, file.tell
@@ -75,7 +75,7 @@ class _Seekable:
 
 
 def _forget_missing_sums(archive: zipfile.ZipFile) -> None:
-    """Check no sums in an archive that was saved without them, which has zeros in their place."""
+    """Do not check sums in an archive that was saved without them: it has zeros instead."""
     if all(info.CRC == 0 for info in archive.infolist()):
         for info in archive.infolist():
             del info.CRC
@@ -232,7 +232,7 @@ class RecordReader:
         return f"{self._root}/{name}" in self._archive.NameToInfo
 
     def info(self, name: str) -> zipfile.ZipInfo:
-        """What the archive says of a record."""
+        """What the archive says about a record."""
         try:
             return self._archive.getinfo(f"{self._root}/{name}")
         except KeyError:

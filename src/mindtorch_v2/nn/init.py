@@ -272,7 +272,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     zeros = math.ceil(sparsity * rows)
     with no_grad():
         tensor.normal_(0, std, generator=generator)
-        # One permutation a column, because that is how PyTorch consumes its random numbers.
+        # One permutation per column, because that is how PyTorch consumes its random numbers.
         chosen = [to_host(public.randperm(rows, device=CPU)._a)[:zeros] for _ in range(columns)]
         mask = np.zeros((rows, columns), bool)
         if chosen:

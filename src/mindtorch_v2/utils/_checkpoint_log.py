@@ -70,7 +70,7 @@ class CheckpointLog:
         return self.forward.noted(), _Each(self.again)
 
     def text(self) -> str:
-        """Where they differ, for the reader to find."""
+        """Both runs, for the reader to compare."""
         parts = (("1. Stack traces of the operators that ran in the original forward", self.forward.places),
                  ("2. Stack traces of the operators that ran during recomputation", self.again.places),
                  ("3. Log of operators in the original forward and recomputation",

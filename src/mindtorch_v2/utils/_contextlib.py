@@ -78,12 +78,12 @@ class _DecoratorContextManager:
         raise NotImplementedError
 
     def clone(self) -> Any:
-        """One more of it."""
+        """A copy of the context."""
         return self.__class__()
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
-    """The same, which may be written without parentheses."""
+    """The same, also without parentheses."""
 
     def __new__(cls, orig_func: Any = None) -> Any:
         made = super().__new__(cls)

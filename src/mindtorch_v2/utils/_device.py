@@ -1,4 +1,4 @@
-"""`torch.utils._device`: a device for what is made inside."""
+"""`torch.utils._device`: a default device for new tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.utils._foreach_utils`: which tensors can be worked on together."""
+"""`torch.utils._foreach_utils`: which tensors one kernel can process together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__: list[str] = []
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """Types of devices whose lists of tensors one kernel works on: none, `_foreach_` functions go one by one."""
+    """Device types with one kernel for a list of tensors: none, `_foreach_` functions take them one by one."""
     return []
 
 

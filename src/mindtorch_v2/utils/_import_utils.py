@@ -14,7 +14,7 @@ def check_module_exists(name: str) -> bool:
     """Whether a module could be imported."""
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # a package above it is not there
+    except ModuleNotFoundError:  # a package that contains it is missing
         return False
 
 
@@ -27,5 +27,5 @@ def import_dill() -> ModuleType | None:
     if not check_module_exists("dill"):
         return None
     dill: Any = importlib.import_module("dill")
-    dill.extend(use_dill=False)  # only what asks for it is pickled by it
+    dill.extend(use_dill=False)  # it pickles only what asks for it
     return dill

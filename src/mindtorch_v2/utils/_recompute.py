@@ -89,7 +89,7 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> Tensor:
-        """The tensor for a placeholder; the first one asked for brings them all."""
+        """The tensor for a placeholder; the first request computes all of them."""
         if holder.value is None:
             self.recompute()
         value, holder.value = holder.value, None

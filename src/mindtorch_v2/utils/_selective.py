@@ -24,7 +24,7 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the op and its arguments."""
+    """What a policy knows besides the op and its arguments."""
 
     def __init__(self, *, is_recompute: bool) -> None:
         self.is_recompute = is_recompute
@@ -34,7 +34,7 @@ _KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True)
 Policy = Callable[..., Any]
 
 
-# In the places of results: what is computed again, and what was handed out before.
+# In the place of a result: it is computed again, or was already returned.
 _AGAIN, _GONE = object(), object()
 
 
@@ -57,7 +57,7 @@ class _Keeping(TorchDispatchMode):
 
 
 class _Kept(TorchDispatchMode):
-    """Hands out what was kept in the place of running an op again."""
+    """Returns kept results instead of running their ops again."""
 
     def __init__(self, policy: Policy, kept: dict[Any, list[Any]], allow_mutation: bool) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ def _check(tensor: Tensor, which: str) -> None:
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Exchange all of two tensors, so that whoever holds one holds the other."""
+    """Exchange everything of two tensors: whoever refers to one then has the other."""
     _check(t1, "t1")
     _check(t2, "t2")
     slots = _slots(type(t1))
@@ -60,7 +60,7 @@ def _nobody() -> None:
 
 
 def _refuse(grads: Any) -> None:
-    """What the end of a graph that was recorded before says: its gradient would go to the wrong one of the two."""
+    """The error of a graph that was recorded before the swap: its gradient would go to the wrong tensor."""
     raise RuntimeError("Trying to execute AccumulateGrad node that was poisoned by swap_tensors: the graph was "
                        "recorded before its tensor was swapped")
 

@@ -45,7 +45,7 @@ def report_compile_source_on_error() -> Iterator[None]:
 
 
 def _frame_with_source(step: TracebackType, source: str) -> TracebackType | None:
-    """A traceback like a given one whose code lies in a file with the source, in which the same line fails."""
+    """A traceback like a given one whose code is in a file with the source, in which the same line fails."""
     with tempfile.NamedTemporaryFile(mode="w", delete=False, suffix=".py") as file:
         file.write(source)
     name = step.tb_frame.f_code.co_name
@@ -81,7 +81,7 @@ def format_traceback_short(tb: TracebackType | None) -> str:
 
 
 class CapturedTraceback:
-    """A stack as it was; what it reads like is worked out when it is asked for."""
+    """A stack at one moment; its text is made on request."""
 
     __slots__ = ("frames", "skip", "stack")
 
@@ -92,7 +92,7 @@ class CapturedTraceback:
 
     @staticmethod
     def extract(*, script: bool = False, cpp: bool = False, skip: int = 0) -> CapturedTraceback:
-        """The stack of whoever calls, without the innermost `skip` frames."""
+        """The caller's stack, without the innermost `skip` frames."""
         frame: FrameType | None = sys._getframe(1)
         frames = []
         while frame is not None:

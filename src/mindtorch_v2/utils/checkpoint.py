@@ -25,7 +25,7 @@ REENTRANT_ADVICE = ("use_reentrant=False is recommended, but if you need to pres
                     "can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
                     "variants.")
 DETERMINISM_CHECKS = ("default", "none")
-Streams = tuple[Tensor, StreamStates]  # where random streams stand: the CPU's, and the other devices'
+Streams = tuple[Tensor, StreamStates]  # the states of random streams: the CPU's, and the other devices'
 
 
 def noop_context_fn() -> tuple[Any, Any]:
@@ -40,12 +40,12 @@ class DefaultDeviceType:
 
     @staticmethod
     def set_device_type(device: str = "cpu") -> None:
-        """Remember another."""
+        """Set it."""
         DefaultDeviceType._name = device
 
     @staticmethod
     def get_device_type() -> str:
-        """What was set."""
+        """Get it."""
         return DefaultDeviceType._name
 
 
@@ -66,7 +66,7 @@ class _Debug:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Have checkpoints made inside note the ops of both runs, or not, whatever they are told."""
+    """Set whether checkpoints made inside note the ops of both runs, whatever their `debug` says."""
     before, _Debug.override = _Debug.override, enabled
     try:
         yield
@@ -85,7 +85,7 @@ def _replayed(states: Streams | None) -> Iterator[None]:
 
 
 def _standing() -> Streams:
-    """Where random streams stand now. The CPU's is a tensor, as in PyTorch, so that a profile shows its memory."""
+    """The states of the random streams. The CPU's is a tensor, as in PyTorch, so that a profile shows its memory."""
     return get_rng_state(), StreamStates(but=CPU)
 
 

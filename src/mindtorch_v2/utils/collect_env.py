@@ -1,4 +1,4 @@
-"""`torch.utils.collect_env`: what a report of a fault should say about the machine and the program's libraries."""
+"""`torch.utils.collect_env`: facts about the machine and the program's libraries, for bug reports."""
 
 from __future__ import annotations
 

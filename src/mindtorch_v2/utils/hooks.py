@@ -10,7 +10,7 @@ from ..nn.modules._hooks import BackwardHooks
 
 
 class BackwardHook(BackwardHooks):
-    """Hooks on one call of a module: its inputs, then its outputs, are led through it."""
+    """Hooks on one call of a module: its inputs, then its outputs, pass through it."""
 
     def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]) -> None:
         super().__init__(module, user_hooks, user_pre_hooks)

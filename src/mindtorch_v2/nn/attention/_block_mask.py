@@ -16,7 +16,7 @@ MaskMod = Callable[..., Tensor]
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Everything may be looked at."""
+    """Everything is visible."""
     return aten.ones((), dtype=bool_, device=batch.device)
 
 
@@ -35,7 +35,7 @@ def dense_mask(mask_mod: MaskMod, batch: int, heads: int, q_len: int, kv_len: in
 
 
 def _ordered(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a matrix of blocks: how many a row has, and their columns, followed by the others'."""
+    """For each row of a matrix: the number of its blocks, and their columns, followed by the other columns."""
     numbers = blocks.to(int32)
     return (aten.sum(numbers, -1).to(int32),
             aten.argsort(numbers, dim=-1, descending=True, stable=True).to(int32).contiguous())
@@ -99,7 +99,7 @@ class BlockMask:
                        full_kv_indices: Tensor | None = None, BLOCK_SIZE: Any = DEFAULT_BLOCK,
                        mask_mod: MaskMod | None = None, seq_lengths: tuple[int, int] | None = None,
                        compute_q_blocks: bool = True) -> BlockMask:
-        """A mask from the columns of blocks of each row; those of each column are worked out."""
+        """A mask from the columns of blocks of each row; those of each column are computed."""
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         sides = BLOCK_SIZE if isinstance(BLOCK_SIZE, tuple) else (BLOCK_SIZE, BLOCK_SIZE)

@@ -68,12 +68,12 @@ def create_mask(mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_L
 
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
-    """The mask of what any of the masks lets through."""
+    """A mask that shows what any of the masks shows."""
     return _combined(mask_mods, aten.bitwise_or, False)
 
 
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
-    """The mask of what all of the masks let through."""
+    """A mask that shows what all of the masks show."""
     return _combined(mask_mods, aten.bitwise_and, True)
 
 

@@ -105,7 +105,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
-    """The dimension that softmax picks, with a warning, when it was given none."""
+    """The dimension that softmax picks, with a warning, if none was given."""
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. "
                   "Change the call to include dim=X as an argument.", stacklevel=stacklevel + 1)
     return 0 if ndim in (0, 1, 3) else 1

@@ -121,7 +121,7 @@ def _given_heads(tensor: Tensor, name: str, batch_heads: int, width: int) -> Ten
 
 
 def _with_column(mask: Tensor | None) -> Tensor | None:
-    """A mask that also lets one more key be seen."""
+    """A mask that also shows one more key."""
     return None if mask is None else aten.pad(mask, (0, 1))
 
 

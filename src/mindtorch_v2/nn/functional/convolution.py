@@ -16,7 +16,7 @@ def pair(value: Sizes) -> tuple[int, ...]:
 
 
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
-    """Contents of sliding windows, one column a position."""
+    """Contents of sliding windows, one column per position."""
     return aten.im2col(input, pair(kernel_size), pair(dilation), pair(padding), pair(stride))
 
 

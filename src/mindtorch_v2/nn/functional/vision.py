@@ -22,7 +22,7 @@ AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 
 
 def _spatial(input: Tensor, given: Any, what: str, letter: str) -> list[Any]:
-    """One item a spatial dimension."""
+    """One item per spatial dimension."""
     count = input.ndim - 2
     if not isinstance(given, (list, tuple)):
         return [given] * count

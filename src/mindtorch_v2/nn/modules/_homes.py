@@ -1,4 +1,4 @@
-"""Which module of PyTorch a layer belongs to, where that is not the file it is written in.
+"""The module of PyTorch that a layer belongs to, if it is not the file that defines it.
 
 Files that hold whole modules name classes by module, and programs import them from there.
 """
@@ -42,7 +42,7 @@ BORROWED = {name: module for module, names in {
 
 
 def settle(file: str) -> None:
-    """Say of the classes of a file, named as its module is, where they belong."""
+    """Set the module of the classes of a file, which is given by its module's name."""
     package, _, short = file.rpartition(".")
     for home, names in HOMES[short].items():
         for name in names.split():

@@ -57,7 +57,7 @@ def described(key: Any, value: Any, kind: str) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters; other values may stand in it too."""
+    """A list of parameters; it may hold other values too."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class ParameterList(Module):
         return self.extend(parameters)
 
     def extra_repr(self) -> str:
-        """One line a value."""
+        """One line per value."""
         return "\n".join(described(i, v, str(getattr(v, "dtype", ""))) for i, v in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -105,7 +105,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters; other values may stand in it too."""
+    """A dictionary of parameters; it may hold other values too."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """One line a value."""
+        """One line per value."""
         return "\n".join(described(key, value, type_name(value)) for key, value in self.items())
 
     def __call__(self, input: Any) -> Any:

@@ -70,7 +70,7 @@ class State(Tree):
     _load_state_dict_post_hooks: dict[int, Any]
 
     def get_extra_state(self) -> Any:
-        """Anything beyond tensors that belongs into the state dict; to be overridden with `set_extra_state`."""
+        """Anything besides tensors that belongs in the state dict; to be overridden with `set_extra_state`."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state: Any) -> None:

@@ -103,7 +103,7 @@ class Tree(Registry):
         return self.train(False)
 
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
-        """Say for all parameters whether gradients are computed."""
+        """Set for all parameters whether gradients are computed."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)  # type: ignore[attr-defined]
         return self

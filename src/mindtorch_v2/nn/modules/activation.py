@@ -296,7 +296,7 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """`leaky_relu` with slopes that are learned: one, or one a channel."""
+    """`leaky_relu` with slopes that are learned: one, or one per channel."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: DeviceLike = None,
                  dtype: DType | None = None) -> None:

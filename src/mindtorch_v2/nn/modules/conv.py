@@ -19,7 +19,7 @@ PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replic
 
 
 def each(value: Sizes, count: int) -> tuple[int, ...]:
-    """One number a dimension."""
+    """One number per dimension."""
     return tuple(value) if isinstance(value, Sequence) else (value,) * count
 
 

@@ -12,7 +12,7 @@ Sizes = int | Sequence[int]
 
 
 class Unfold(Module):
-    """Contents of sliding windows, one column a position."""
+    """Contents of sliding windows, one column per position."""
 
     def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ class LazyModuleMixin:
                     value.materialize(given.shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters the shapes that this input asks for; every lazy module defines it."""
+        """Give the parameters the shapes that this input requires; every lazy module defines it."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:

@@ -75,7 +75,7 @@ class _CrossMap(Function):
         """Divided by a power of the mean square of near channels."""
         half = int((size - 1) / 2 + 1) - 1
         near = _channel_window(input.shape[1], -half, half, input.device)
-        near[:, 0] = True  # PyTorch's running sum never lets go of the first channel
+        near[:, 0] = True  # PyTorch's running sum never drops the first channel
         sums = aten.einsum("ij,njhw->nihw", near.to(input.dtype), input * input)
         scale = sums * (alpha / size) + k
         output = input * scale.pow(-beta)

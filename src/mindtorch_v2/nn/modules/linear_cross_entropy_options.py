@@ -14,7 +14,7 @@ NARROW = (float16, bfloat16)
 
 
 def _parts_of(method: str) -> int:
-    """The divisor in `aspect_ratio:2`, 1 if there is none, 0 if this is no such method."""
+    """The divisor in `aspect_ratio:2`, 1 if there is none, 0 for other methods."""
     name, colon, factor = method.partition(":")
     if name != "aspect_ratio":
         return 0

@@ -204,7 +204,7 @@ class Module(State, Convert):
         self._is_full_backward_hook = full
 
     def _replicate_for_data_parallel(self) -> Any:
-        """A copy that shares everything and owns no parameters, which whoever makes it puts there as plain tensors."""
+        """A copy that shares everything but owns no parameters: the caller adds them as plain tensors."""
         replica = type(self).__new__(type(self))
         replica.__dict__ = self.__dict__ | {"_parameters": {}, "_buffers": self._buffers.copy(),
                                             "_modules": self._modules.copy(), "_is_replica": True}

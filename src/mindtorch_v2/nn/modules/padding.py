@@ -1,4 +1,4 @@
-"""Padding as modules: one class a mode and number of dimensions."""
+"""Padding as modules: one class per mode and number of dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .module import Module
 
 
 class _Pad(Module):
-    """Pads the last `spatial` dimensions; `padding` is one number or two a dimension."""
+    """Pads the last `spatial` dimensions; `padding` is one number, or two per dimension."""
 
     mode = "constant"
     spatial = 0

@@ -27,7 +27,7 @@ FIRST_BUCKET_BYTES = 1024 * 1024  # small, so that communication begins early
 
 
 def _buckets(parameters: list[Tensor], limits: list[int], sparse: set[int]) -> list[GradBucket]:
-    """Parameters from the last to the first, kinds apart, up to so many bytes a bucket; sparse ones have one each."""
+    """Parameters from the last to the first, by kind, up to a number of bytes per bucket; sparse ones have one each."""
     open_ones: dict[Any, list[Tensor]] = {}
     taken: dict[Any, int] = {}
     closed: list[list[Tensor]] = []
@@ -99,7 +99,7 @@ class Reducer:
                 "take part in the loss.")
 
     def expect(self, outputs: Iterable[Tensor]) -> None:
-        """A backward through these outputs is to come."""
+        """Expect a backward through these outputs."""
         self._reset()
         self.is_active, self.is_queued = True, False
         if self.find_unused and not self.static:

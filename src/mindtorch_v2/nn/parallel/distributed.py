@@ -180,7 +180,7 @@ class DistributedDataParallel(Module, Joinable):
             self.require_backward_grad_sync = before
 
     def train(self, mode: bool = True) -> DistributedDataParallel:
-        """Of the module too."""
+        """Set the mode of the module too."""
         super().train(mode)
         return self
 
@@ -212,7 +212,7 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph = self.reducer.static = True
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What is known of how it works."""
+        """Facts about how it works."""
         return {"world_size": self.reducer.size, "rank": dist.get_rank(self.process_group), "module_name":
                 type(self.module).__name__, "backend_name": dist.get_backend(self.process_group),
                 "bucket_cap_bytes": self.bucket_bytes_cap, "find_unused_parameters": self.find_unused_parameters,
@@ -228,7 +228,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def join(self, divide_by_initial_world_size: bool = True, enable: bool = True,
              throw_on_early_termination: bool = False) -> Join:
-        """A context in which ranks that run out of inputs go along with those that have more."""
+        """A context in which ranks that run out of inputs take part in the collectives of the others."""
         return Join([self], enable, throw_on_early_termination,
                     divide_by_initial_world_size=divide_by_initial_world_size)
 

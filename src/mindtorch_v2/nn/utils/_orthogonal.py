@@ -67,7 +67,7 @@ class _Orthogonal(Module):
         return q.mT if wide else q
 
     def right_inverse(self, value: Any) -> Any:
-        """What forward takes to `value`; with a trivialization, the base changes so that it is nearly zero."""
+        """The input for which forward gives `value`; with a trivialization, the base changes to bring it near zero."""
         if value.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape "
                              f"{value.shape}.")

@@ -76,7 +76,7 @@ def call_for_per_sample_grads(module: Any, *, batch_size: int | None = None, los
         plain = {name: one for name, one in own.items() if name not in repeated}
 
         def one_sample(weights: Any, inputs: Any) -> Any:
-            # The sample comes as a batch of one, since modules may treat a batch otherwise than a single sample.
+            # The sample is a batch of one, because modules may treat a single sample differently.
             given, named = tree_map(lambda one: one.unsqueeze(dim) if isinstance(one, Tensor) else one, inputs)
             return functional_call(module, {**plain, **weights}, given, named)
 

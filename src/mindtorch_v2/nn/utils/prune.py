@@ -218,7 +218,7 @@ class RandomUnstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        """A mask with that many random zeros more."""
+        """A mask with more zeros, at random places."""
         return _without_some(t, default_mask, self.amount, aten.rand_like, largest=True)
 
 
@@ -303,7 +303,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Module, name: str) -> Any:
-    """Make a parameter pruned in form only."""
+    """Add a pruning that prunes nothing."""
     Identity.apply(module, name)
     return module
 

@@ -62,7 +62,7 @@ class _Attributes:
 
 
 def _attribute(module: Module, name: str) -> tuple[Any, str]:
-    """Where a tensor goes that is given for no parameter or buffer; names that lead nowhere are refused."""
+    """The place for a tensor that is neither parameter nor buffer; unknown names are refused."""
     path, _, key = name.rpartition(".")
     part: Any = module
     for step in path.split(".") if path else ():

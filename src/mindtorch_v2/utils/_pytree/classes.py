@@ -53,7 +53,7 @@ class ConstantNode:
 
 
 def register_constant(cls: type[Any]) -> None:
-    """Treat instances of a class as parts of a tree's shape: they are no leaves."""
+    """Treat instances of a class as parts of a tree's shape, not as leaves."""
     if cls.__eq__ is object.__eq__:
         raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
     if cls.__hash__ is object.__hash__:

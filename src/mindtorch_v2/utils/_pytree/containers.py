@@ -120,6 +120,6 @@ register_pytree_node(defaultdict, lambda d: (list(d.values()), [d.default_factor
 register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda items, maxlen: deque(items, maxlen),
                      serialized_type_name="collections.deque",
                      flatten_with_keys_fn=lambda d: (_list_flatten_with_keys(d)[0], d.maxlen))
-# (Back as a plain tuple, as in PyTorch, since what was done to the numbers may have made something else of them.)
+# (They become a plain tuple, as in PyTorch: a function of the numbers may have made something else of them.)
 register_pytree_node(Size, _list_flatten, lambda items, _: tuple(items), serialized_type_name="torch.Size",
                      flatten_with_keys_fn=_list_flatten_with_keys)

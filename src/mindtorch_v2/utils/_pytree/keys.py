@@ -12,7 +12,7 @@ FlattenFn = Callable[[Any], tuple[list[Any], Any]]
 UnflattenFn = Callable[[Iterable[Any], Any], Any]
 ToDumpableContextFn = Callable[[Any], Any]
 FromDumpableContextFn = Callable[[Any], Any]
-# (Their older names.)
+# Their older names.
 FlattenFunc, UnflattenFunc, ToStrFunc, MaybeFromStrFunc = (
     FlattenFn, UnflattenFn, ToDumpableContextFn, FromDumpableContextFn)
 

@@ -1,4 +1,4 @@
-"""Tuples with names: those of `namedtuple`, and structures of C."""
+"""Tuples with names: those of `namedtuple`, and the struct sequences of C."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_namedtuple(obj: Any) -> bool:
 
 
 def is_structseq_class(cls: Any) -> bool:
-    """Whether a class is a structure of C that reads like a tuple, such as `time.struct_time`."""
+    """Whether a class is a struct sequence of C, such as `time.struct_time`."""
     return isinstance(cls, type) and (cls.__bases__ == (tuple,) or cls.__base__ is NamedResult) and all(
         isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
 

@@ -19,7 +19,7 @@ class NodeDef(NamedTuple):
 
 
 class _SerializeNodeDef(NamedTuple):
-    """How a type of container stands in a text."""
+    """How a type of container is written in a text."""
 
     typ: Any
     serialized_type_name: str

@@ -127,7 +127,7 @@ def _children_like(spec: TreeSpec, tree: PyTree) -> list[Any]:
     children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
     if len(children) != spec.num_children:
         raise ValueError(f"Node arity mismatch; expected {spec.num_children}, but got {len(children)}.")
-    if kind is not deque and context != spec._context:  # two deques may have different room
+    if kind is not deque and context != spec._context:  # two deques may have different maximal lengths
         raise ValueError(f"Node context mismatch for custom node type {kind!r}; expected {spec._context!r}, but got "
                          f"{context!r}.")
     return children
@@ -147,7 +147,7 @@ def treespec_leaf() -> LeafSpec:
 
 
 def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
-    """The shape of a tuple of such."""
+    """The shape of a tuple whose items have these shapes."""
     children = list(iterable)
     if not all(isinstance(one, TreeSpec) for one in children):
         raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
@@ -155,7 +155,7 @@ def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
 
 
 def treespec_dict(mapping: Any = (), /, **kwargs: TreeSpec) -> TreeSpec:
-    """The shape of a dictionary of such."""
+    """The shape of a dictionary whose values have these shapes."""
     made = dict(mapping, **kwargs)
     if not all(isinstance(one, TreeSpec) for one in made.values()):
         raise ValueError(f"Expected a dictionary of TreeSpec values, got: {made!r}.")

@@ -30,7 +30,7 @@ class EnumEncoder(json.JSONEncoder):
 
 
 def enum_object_hook(obj: dict[str, Any]) -> Any:
-    """The member of an enumeration that `EnumEncoder` wrote; any other dictionary as it is."""
+    """The member of an enumeration that `EnumEncoder` wrote; any other dictionary unchanged."""
     if "__enum__" not in obj:
         return obj
     module, _, name = obj["fqn"].partition(":")

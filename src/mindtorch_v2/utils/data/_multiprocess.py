@@ -1,9 +1,9 @@
-"""The iterator that has worker processes fetch, a few batches ahead.
+"""The iterator whose batches are fetched by worker processes, a few ahead.
 
-Each worker has two pipes: numbered tasks go in, numbered results come back. A pipe of its own, rather than a queue
-shared by all, means that a worker which is killed in the middle of a message leaves no lock taken and no other worker's
-message spoilt: its pipe ends, and that is noticed at once. Two more pipes belong to the profiler: through them workers
-learn of recordings of the main process and send home what they recorded (`profiler/recorder/processes.py`).
+Each worker has two pipes: numbered tasks go in, numbered results come back. Workers do not
+share a queue: if one is killed in the middle of a message, no lock stays taken, no other message is damaged, and the
+end of its pipe is noticed at once. Two more pipes belong to the profiler: through them workers learn of recordings of
+the main process and send back what they recorded (`profiler/recorder/processes.py`).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._next_task = 0
         self._next_result = 0
         self._turn = 0
-        # Task number -> the worker at it, in the order in which tasks were given.
+        # Task number -> its worker, in the order in which tasks were given.
         self._tasks: dict[int, Worker] = {}
         # Results that came before their turn.
         self._early: dict[int, Any] = {}

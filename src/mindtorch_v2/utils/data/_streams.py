@@ -1,6 +1,6 @@
 """What a loader does to pipes: one order for all workers, and a share for each.
 
-Pipes and process groups are looked for among the modules that are loaded: a loader of neither imports neither.
+Pipes and process groups are only looked for among loaded modules, so that a loader without them imports neither.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def traverse_dps(datapipe: Any) -> dict[int, tuple[Any, Any]]:
 
 
 def traverse(datapipe: Any, only_datapipe: bool | None = None) -> dict[int, tuple[Any, Any]]:
-    """The same, under its old name. `only_datapipe` makes no difference here: pipes alone are looked for."""
+    """The same, under its old name. `only_datapipe` makes no difference here: only pipes are searched."""
     said = "" if only_datapipe is not None else (
         " And, the behavior will be changed to the equivalent of `only_datapipe=True`.")
     warnings.warn("`traverse` function is deprecated and will be removed after 1.13. Please use `traverse_dps` instead."

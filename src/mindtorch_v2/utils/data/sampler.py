@@ -23,7 +23,7 @@ def draw_seed(generator: Generator | None = None) -> int:
 
 
 def check_positive(name: str, value: Any) -> None:
-    """PyTorch's complaint about anything that is not a positive integer."""
+    """Raise PyTorch's error for anything but a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
 

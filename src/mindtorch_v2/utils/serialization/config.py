@@ -17,7 +17,7 @@ __all__ = ["load", "patch", "save"]
 
 
 class _Group:
-    """Settings; no others can be made."""
+    """Settings; others cannot be added."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not hasattr(type(self), name):
@@ -36,7 +36,7 @@ class _Load(_Group):
 
 
 class _Save(_Group):
-    """How files are written: with sums or not, and at which multiples records begin."""
+    """How files are written: with or without checksums, and the alignment of records."""
 
     compute_crc32 = True
     use_pinned_memory_for_d2h = False
@@ -48,7 +48,7 @@ load, save = _Load(), _Save()
 
 @contextmanager
 def patch(arg1: Any = None, arg2: Any = None, **kwargs: Any) -> Iterator[None]:
-    """Other settings inside: `patch("load.mmap", True)`, or a dictionary of such names."""
+    """A context with other settings: `patch("load.mmap", True)`, or a dictionary of such names."""
     changes = dict(arg1) if isinstance(arg1, dict) else {} if arg1 is None else {arg1: arg2}
     changes.update(kwargs)
     groups = {"load": load, "save": save}

@@ -1,4 +1,4 @@
-"""What TensorBoard shows, as the messages that its files hold."""
+"""The messages in TensorBoard's files, a function for each kind of content."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tensorflow_bins() -> list[float]:
 
 
 def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> Summary:
-    """How values are spread."""
+    """A histogram of values."""
     flat = as_numpy(values).astype(float).reshape(-1)
     if not flat.size:
         raise ValueError("The input has no element.")
@@ -74,7 +74,7 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> 
 
 def histogram_raw(tag: str, minimum: float, maximum: float, num: float, total: float, sum_squares: float,
                   limits: Sequence[float], counts: Sequence[float]) -> Summary:
-    """How values are spread, as the caller counted."""
+    """A histogram that the caller counted."""
     message = HistogramProto(min=minimum, max=maximum, num=num, sum=total, sum_squares=sum_squares,
                              bucket_limit=limits, bucket=counts)
     return Summary(value=[Summary.Value(tag=tag, histo=message)])

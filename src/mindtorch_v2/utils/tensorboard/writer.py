@@ -117,14 +117,14 @@ class SummaryWriter:
 
     def add_histogram(self, tag: str, values: Any, global_step: Any = None, bins: Any = "tensorflow",
                       walltime: float | None = None, max_bins: int | None = None) -> None:
-        """Add how values are spread."""
+        """Add a histogram of values."""
         chosen = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
         self._add(summary.histogram(tag, values, chosen, max_bins), global_step, walltime)
 
     def add_histogram_raw(self, tag: str, min: float, max: float, num: float, sum: float, sum_squares: float,
                           bucket_limits: Any, bucket_counts: Any, global_step: Any = None,
                           walltime: float | None = None) -> None:
-        """Add how values are spread, as the caller counted."""
+        """Add a histogram that the caller counted."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         self._add(summary.histogram_raw(tag, min, max, num, sum, sum_squares, list(bucket_limits),

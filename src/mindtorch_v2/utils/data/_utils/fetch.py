@@ -1,4 +1,4 @@
-"""Getting the samples of one batch out of a dataset."""
+"""Gets the samples of one batch from a dataset."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def make_fetcher(iterable: bool, *args: Any) -> MapFetcher | IterableFetcher:
 
 
 class _DatasetKind:
-    """The kinds of dataset; what stands in for a loader, as fastai's, names one of them."""
+    """The kinds of dataset; libraries with loaders of their own, such as fastai, name one of them."""
 
     Map = 0
     Iterable = 1

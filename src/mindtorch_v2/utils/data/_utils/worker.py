@@ -109,7 +109,7 @@ class Outbox:
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
-    """The seed of NumPy's generator, made apart: an equal seed would give it the same stream as `random`."""
+    """The seed of NumPy's generator. It is not the worker's seed, which would give the same stream as `random`."""
     words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return np.random.SeedSequence(words).generate_state(4).tolist()
 

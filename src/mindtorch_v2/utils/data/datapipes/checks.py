@@ -36,7 +36,7 @@ def validate_input_col(fn: Callable[..., Any], input_col: Any) -> None:
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except ValueError:
-        return  # a built-in function that does not say
+        return  # a built-in function without a signature
     count = len(input_col) if isinstance(input_col, (list, tuple)) else 1
     name = getattr(fn, "__name__", None) or str(fn)
     positional = [one for one in parameters if one.kind in _POSITIONAL]
@@ -54,7 +54,7 @@ def validate_input_col(fn: Callable[..., Any], input_col: Any) -> None:
 
 
 def validate_pathname_binary_tuple(data: Any) -> None:
-    """Refuse what is no pair of a path and a stream."""
+    """Refuse anything but a pair of a path and a stream."""
     from .utils.common import StreamWrapper
 
     if not isinstance(data, tuple):

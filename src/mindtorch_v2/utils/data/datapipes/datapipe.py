@@ -65,7 +65,7 @@ class _Chained:
             try:
                 return hook(self)
             except NotImplementedError:
-                pass  # the hook leaves this pipe to pickle
+                pass  # the hook does not handle this pipe
         return super().__reduce_ex__(protocol)
 
     @classmethod
@@ -102,7 +102,7 @@ class _Chained:
 class IterDataPipe(_Chained, IterableDataset[Any]):
     """A stream of samples. A subclass defines `__iter__`.
 
-    Only the latest iterator is valid: a pipe has one place at which it is. `fork` makes several of one.
+    Only the latest iterator is valid: a pipe has one position. `fork` makes several of one.
 
     >>> from mindtorch_v2.utils.data.datapipes.iter import IterableWrapper
     >>> list(IterableWrapper(range(4)).map(str).batch(2))
@@ -111,7 +111,7 @@ class IterDataPipe(_Chained, IterableDataset[Any]):
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
     says_where: ClassVar[bool] = True
-    """Whether errors that come through it name it."""
+    """Whether errors that pass through it name it."""
     _iterators_made = 0
     _number_of_samples_yielded = 0
     _snapshot_state = _SnapshotState.NotStarted

@@ -1,4 +1,4 @@
-"""Pipes whose samples come in an order that nobody fixes, and a context that refuses them."""
+"""Pipes whose samples come in no fixed order, and a context that refuses them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class guaranteed_datapipes_determinism:
 
 
 class non_deterministic:
-    """Marks a class of pipes as one, or by a function of a pipe's arguments only some of its pipes."""
+    """Marks a class of such pipes; with a function of a pipe's arguments, only some of them."""
 
     def __init__(self, arg: Any) -> None:
         self.cls: Any = None

@@ -15,7 +15,7 @@ _SUFFIXES = ("IterDataPipe", "MapDataPipe")
 
 
 class _SnapshotState(Enum):
-    """Where a pipe is: not begun, set to go on at a later place, or at work."""
+    """Where a pipe is: not begun, set to continue at a later place, or running."""
 
     NotStarted = 0
     Restored = 1
@@ -23,7 +23,7 @@ class _SnapshotState(Enum):
 
 
 class PipeIterator:
-    """Goes through a pipe once. What it does not have itself, it asks the iterator that the pipe made for."""
+    """Goes through a pipe once. Attributes that it lacks are those of the pipe's own iterator."""
 
     def __init__(self, pipe: Any, inner: Iterator[Any]) -> None:
         self.pipe = pipe

@@ -12,7 +12,7 @@ from .datapipe import IterDataPipe
 
 
 def argument_validation(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Refuse other things where a function's hints ask for a stream."""
+    """Refuse other objects for arguments that are annotated as streams."""
     signature = inspect.signature(f)
     hints = typing.get_type_hints(f)
 
@@ -28,7 +28,7 @@ def argument_validation(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def runtime_validation(f: Callable[..., Any]) -> Callable[..., Any]:
-    """For `__iter__` only, whose samples once had a type to be checked by."""
+    """A decorator for `__iter__` that changes nothing."""
     if f.__name__ != "__iter__":
         raise TypeError(f"Can not decorate function {f.__name__} with 'runtime_validation'")
     return f

@@ -12,7 +12,7 @@ def _refuse() -> NoReturn:
 
 
 class CaptureDataFrame:
-    """What is done to a data frame, to be done to each later."""
+    """Operations on a data frame, to be applied to each one later."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse()

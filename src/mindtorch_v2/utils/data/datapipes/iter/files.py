@@ -88,7 +88,7 @@ class RoutedDecoderIterDataPipe(IterDataPipe):
         self.decoder = Decoder(*(handlers or (basichandlers, imagehandler("torch"))), key_fn=key_fn)
 
     def add_handler(self, *handler: Callable[..., Any]) -> None:
-        """Ask these too, behind the others."""
+        """Add handlers, tried after the others."""
         self.decoder.add_handler(*handler)
 
     def __iter__(self) -> Iterator[Any]:

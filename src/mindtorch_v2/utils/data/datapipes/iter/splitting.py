@@ -16,7 +16,7 @@ _END = object()
 
 
 class _Shared(IterDataPipe):
-    """What the streams that were made from one have in common. A pipe only for those who look at what reads what."""
+    """What the streams that were made from one share. It is a pipe only so that graphs of pipes contain it."""
 
     overflow = ""
     __iter__ = None  # type: ignore[assignment]
@@ -42,7 +42,7 @@ class _Shared(IterDataPipe):
         self._forget()
 
     def begin(self, instance: int) -> int:
-        """A stream's iteration begins; one that has begun before makes all begin anew. Returns the pass's number."""
+        """Begin a stream's iteration; if it has begun before, all begin again. Returns the number of the pass."""
         if self.source is None or instance in self.begun:
             if self.begun - self.finished:
                 warnings.warn("Some child DataPipes are not exhausted when __iter__ is called. We are resetting the "
@@ -143,7 +143,7 @@ class _DemultiplexerIterDataPipe(_Shared):
         self.classifier_fn, self.drop_none = classifier_fn, drop_none
 
     def targets(self, sample: Any) -> Iterator[int]:
-        """The one that the function says."""
+        """The one that the function chooses."""
         target = self.classifier_fn(sample)
         if target is None and self.drop_none:
             return

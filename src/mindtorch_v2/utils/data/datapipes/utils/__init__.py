@@ -1,1 +1,1 @@
-"""`torch.utils.data.datapipes.utils`: helpers of pipes that read files, and of pipes that go on where they were."""
+"""`torch.utils.data.datapipes.utils`: helpers of pipes that read files, and of pipes that continue where they were."""

@@ -157,7 +157,7 @@ class Decoder:
         self.key_fn = key_fn
 
     def add_handler(self, *handler: Any) -> None:
-        """Ask these too, behind the others."""
+        """Add handlers, tried after the others."""
         self.handlers += handler
 
     @staticmethod

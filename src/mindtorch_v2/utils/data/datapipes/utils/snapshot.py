@@ -1,4 +1,4 @@
-"""A pipe that goes on at a later place."""
+"""A pipe that continues at a later place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..iterator import _SnapshotState
 
 
 def _simple_graph_snapshot_restoration(datapipe: Any, n_iterations: int, rng: Any = None) -> None:
-    """Read and forget the first samples: the next iteration begins behind them. The generator seeds the pipes."""
+    """Read and forget the first samples: the next iteration begins after them. The generator seeds the pipes."""
     if datapipe._snapshot_state is _SnapshotState.Restored:
         raise RuntimeError("Snapshot restoration cannot be applied. You can only restore simple snapshot to the graph "
                            "if your graph has not been restored.")
