@@ -1,6 +1,6 @@
-"""Names that exist in PyTorch and cannot do anything here: calling them says why.
+"""Names that exist in PyTorch but do nothing here: calling them raises an error with the reason.
 
-What these functions make carries its reason as `__refused__`, by which the coverage page tells it from the rest.
+Everything made here has its reason as `__refused__`, which the coverage page looks for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What torchaudio asks of its compiled library, which is linked with PyTorch's C++ side and cannot be loaded here.
+"""The ops of torchaudio's compiled library, which is linked with PyTorch's C++ side and cannot be loaded here.
 
 `torch.ops.load_library` of that file defines it. Spectrograms, resampling and models of torchaudio are Python and run;
 filters with feedback, alignment and the transducer loss are compiled, and say that they are missing.
@@ -24,7 +24,7 @@ _MISSING = (
 
 @cache
 def define() -> tuple[Library, Library]:
-    """Define the ops, once; they live as long as what this returns."""
+    """Define the ops, once; they live as long as the returned object."""
     asked = Library("_torchaudio", "DEF")
     for schema, answer in _ANSWERS.items():
         asked.define(schema)

@@ -33,4 +33,4 @@ class _Classes(ModuleType):
 
 
 classes = _Classes("torch.classes")
-classes.__path__ = []  # programs set it, against tools that watch files
+classes.__path__ = []  # programs set it to stop tools that watch files

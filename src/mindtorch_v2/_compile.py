@@ -1,4 +1,4 @@
-"""`torch.compile`: returns what it is given, since there is no compiler."""
+"""`torch.compile`: returns its argument, because there is no compiler."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def from_sequence(data: Any, kind: dtype, device: DeviceLike = None) -> Tensor:
 
 
 def construct(kind: dtype, args: tuple[Any, ...]) -> Tensor:
-    """What the old constructors make of their arguments: sizes, one sequence of values, or one tensor."""
+    """The tensor that the old constructors make from sizes, one sequence of values, or one tensor."""
     first = args[0] if args else ()
     if len(args) < 2 and isinstance(first, Tensor):
         if first.dtype is not kind:

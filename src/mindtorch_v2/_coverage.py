@@ -1,4 +1,4 @@
-"""Makes docs/coverage.md, which says how much of PyTorch there is, from the names in docs/pytorch_names.json.
+"""Makes docs/coverage.md, which says how much of PyTorch is here, from the names in docs/pytorch_names.json.
 
 A name is *implemented* if it exists here, *refused* if it exists and was made by `_absent` to raise and say why, and
 *missing* otherwise. The page is not written if fewer names are implemented than on the last page.

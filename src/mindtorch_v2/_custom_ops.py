@@ -38,7 +38,7 @@ class _CustomOp:
         return f'<CustomOp(op="{self.definition.schema.name}")>'
 
     def _without_backward(self, *args: Any, **kwargs: Any) -> Any:
-        """The op as long as nobody has said how to differentiate it."""
+        """The op before its derivative is registered."""
         leaves = tree_flatten((args, kwargs))[0]
         if THREAD.state.grad and any(isinstance(one, Tensor) and one.requires_grad for one in leaves):
             if self.backward is not None or self.save is not None:
@@ -51,7 +51,7 @@ class _CustomOp:
             return self.definition(*args, **kwargs)
 
     def complete(self) -> None:
-        """Once both halves of the gradient are there, they are the op's formula."""
+        """Register the op's formula once both halves of the gradient are known."""
         if self.save is not None and self.backward is not None:
             self.definition.kernels.pop("Autograd", None)
             self.definition.formula = Formula(self._backward, self._setup)
@@ -74,7 +74,7 @@ class _CustomOp:
         return self._checked(self.backward(ctx, saved, *grads))
 
     def _checked(self, made: Any) -> Any:
-        """What the program's backward gave, in the order of the arguments."""
+        """The gradients from the program's backward, in the order of the arguments."""
         start = f"In the backward function defined for {self} using the CustomOp API,"
         if not isinstance(made, dict):
             raise RuntimeError(f"{start} expected the output of the backward function to be a dict but got "
@@ -135,7 +135,7 @@ def custom_op(qualname: str, func_or_schema: Any = None) -> Any:
 
 
 def impl(qualname: str, *, device_types: str | Sequence[str] = DEVICES, func: Callable[..., Any] | None = None) -> Any:
-    """The op's implementation for device types; as decorator or with the function given."""
+    """Register the op for device types, as a decorator or with the function given."""
     types = [device_types] if isinstance(device_types, str) else list(device_types)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,7 +153,7 @@ def impl(qualname: str, *, device_types: str | Sequence[str] = DEVICES, func: Ca
 
 
 def impl_abstract(qualname: str, *, func: Callable[..., Any] | None = None) -> Any:
-    """What the op does on tensors without data."""
+    """Register what the op does on tensors without data."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _find(qualname).definition.fake = function

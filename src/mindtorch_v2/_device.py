@@ -10,14 +10,14 @@ from ._dispatch.state import THREAD
 
 # Devices that are registered (`_backends/base.py`) are added.
 KNOWN_TYPES = ["cpu", "meta", "npu"]
-# Types that a program wants to mean others: `torch_npu.contrib.transfer_to_npu` has "cuda" mean "npu".
+# Types that stand for others: `torch_npu.contrib.transfer_to_npu` lets "cuda" mean "npu".
 MEANT: dict[str, str] = {}
 # Named by programs that probe for hardware; building the value is allowed, using it is not.
 FOREIGN_TYPES = ("cuda", "mps", "xpu", "hpu", "mtia", "xla", "vulkan", "ipu", "privateuseone")
 
 
 class device:
-    """Where a tensor lives; as a context, where new ones are made.
+    """The place of a tensor's memory; as a context, the place of new tensors.
 
     >>> import mindtorch_v2 as torch
     >>> torch.device("npu:0").index
@@ -130,7 +130,7 @@ def as_device(value: Any) -> device:
 
 
 def on_two_devices(first: device, other: device) -> RuntimeError:
-    """What is raised for tensors on two devices where they have to be on one."""
+    """The error for tensors on two devices that should be on one."""
     if "meta" in (first.type, other.type):
         return RuntimeError(f"Tensor on device {other} is not on the expected device {first}!")
     return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {first} and "

@@ -70,7 +70,7 @@ def taken(source: Any) -> np.ndarray:
     if hasattr(source, "__dlpack__"):
         try:
             capsule = source.__dlpack__(max_version=(1, 0))
-        except TypeError:  # a library from before there were versions
+        except TypeError:  # a library from before DLPack had versions
             capsule = source.__dlpack__()
     bare = capsule is source
     code = _code_of(capsule)

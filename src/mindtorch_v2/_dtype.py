@@ -67,7 +67,7 @@ complex128 = dtype("complex128", np.complex128, COMPLEX, ("cdouble",))
 
 ALL_DTYPES = (float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_,
               complex64, complex128)
-# Eight bits: stored, copied and converted. Tensors of them meet others only after a conversion.
+# Eight bits: stored, copied and converted. Ops with other tensors need a conversion first.
 FLOAT8 = tuple(dtype(name, getattr(ml_dtypes, name), FLOAT) for name in (
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu") if hasattr(ml_dtypes, name))
 # PyTorch stores and converts these but promotes them only to real floating types.

@@ -6,5 +6,5 @@ __all__ = ["is_fbcode"]
 
 
 def is_fbcode() -> bool:
-    """Whether this is the build that PyTorch's owner uses at home: no."""
+    """Whether this is the internal build of PyTorch's owner: no."""
     return False

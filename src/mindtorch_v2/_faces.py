@@ -1,4 +1,4 @@
-"""Makes the public functions ask whether somebody takes them over, while there is anybody who could.
+"""Makes the public functions ask whether somebody takes them over, while anybody could.
 
 A function keeps its identity and gets other code: references that a program holds ask too, `func is torch.add` holds
 before and after, and a program without overriders runs the code that it would run without any of this. Methods of
@@ -31,7 +31,7 @@ from .nn import init  # noqa: F401
 from .nn.functional import DIRECT
 from .nn.parameter import Parameter
 
-# Classes of arguments that certainly do not take over; whatever else is there, is looked at one by one.
+# Classes of arguments that certainly do not take over; all others are inspected one by one.
 PLAIN = {Tensor, Parameter, int, float, bool, complex, str, type(None), dtype, device, Size, slice, type(...),
          np.ndarray, bytes}
 # Modules whose functions can be taken over, and how `resolve_name` calls them.
@@ -53,7 +53,7 @@ NOT_OFFERED = frozenset({
 OWN_OPERATORS = frozenset({"__eq__", "__ne__", "__floordiv__", "__invert__", "__rsub__", "__pos__"})
 
 
-# Whoever overrides these gets the tensors of a list one by one, as in PyTorch.
+# Overrides of these get the tensors of a list one by one, as in PyTorch.
 SPREAD = frozenset({"einsum"})
 
 WITH_ARGS, WITH_KWARGS = 0x04, 0x08  # flags of code

@@ -53,7 +53,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def _shape_as_tensor(input: Tensor) -> Tensor:
-    """The shape in a tensor of integers."""
+    """The shape as a tensor of integers."""
     return tensor(list(input.shape), dtype=int64)
 
 
@@ -186,7 +186,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 
 def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: DType | None = None,
               layout: Any = None, device: DeviceLike = None, pin_memory: bool = False) -> Tensor:
-    """A tensor on a file's contents; with `shared` changes go to the file, which is made if need be."""
+    """A tensor on a file's contents; with `shared` changes go to the file, which is created if necessary."""
     kind = (dtype or DefaultDtype.value).np
     return wrap(map_file(filename, bool(shared), int(size or 0) * kind.itemsize).view(kind))
 
@@ -289,7 +289,7 @@ class Event(cpu.Event):
 
 
 def _assert(condition: Any, message: str) -> None:
-    """An assertion as a function, which models that are meant to be traced use."""
+    """An assertion as a function, for models that are traced."""
     assert condition, message
 
 

@@ -1,4 +1,4 @@
-"""`torch._jit_internal`: marks for PyTorch's compiler that model code by others imports from there."""
+"""`torch._jit_internal`: marks for PyTorch's compiler, which some models import from there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .jit import export, ignore, is_scripting, unused
 __all__ = ["BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "Final", "List", "Optional", "Tuple",
            "Union", "boolean_dispatch", "export", "ignore", "is_scripting", "unused"]
 
-# Annotations that mean "a list of so many, or one number"; nobody reads them here.
+# Annotations that mean "a list of this length, or one number"; nothing reads them here.
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = list
 
 
@@ -28,10 +28,10 @@ def boolean_dispatch(arg_name: str, arg_index: int, default: bool, if_true: Call
 
 
 def _overload_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method as it is: a mark for the compiler."""
+    """The method unchanged: a mark for the compiler."""
     return method
 
 
 def _copy_to_script_wrapper(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as it is: a mark for the compiler."""
+    """The function unchanged: a mark for the compiler."""
     return fn

@@ -1,4 +1,4 @@
-"""Memory formats: names for the order in which a tensor's elements lie in memory."""
+"""Memory formats: names for the order of a tensor's elements in memory."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ BINARY = {name for name in OPERATORS if name not in ("__neg__", "__abs__", "__in
 
 
 def set_method(name: str, old: Any, function: Any) -> None:
-    """Put a method that has just been compiled in the place of what stood for it, if that is still there."""
+    """Put a method that has just been compiled in the place of its stand-in, if that is still there."""
     if vars(Tensor).get(name) is old:
         setattr(Tensor, name, function)
 

@@ -1,4 +1,4 @@
-"""Storages that go to other memory: the tensors on them go along.
+"""Moves storages to other memory, with the tensors on them.
 
 A storage does not know its tensors, since nearly no program needs that and every view would pay for it. Who moves one
 (`share_memory_`, sending to a process, `resize_`) finds them among the referrers that the garbage collector knows.
@@ -57,7 +57,7 @@ def share(tensor: Tensor) -> None:
 
 
 def is_alone(tensor: Tensor) -> bool:
-    """Whether nobody else has to do with a tensor's storage."""
+    """Whether nothing else uses a tensor's storage."""
     if tensor._st is None:
         return True
     # One reference is the tensor's, or what the tensor shares with its views, one the call's, and one this function's.

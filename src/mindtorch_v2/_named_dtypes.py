@@ -1,4 +1,4 @@
-"""Element types that can be named and compared, as in a table of all of them, but that no tensor here can have."""
+"""Element types that can be named and compared, but that no tensor here can have."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ WITH_REST = 0x04 | 0x08  # a code object's flags: *args, **kwargs
 
 
 class Missing:
-    """Stands for an argument that was not given: whoever looks at it complains as Python would have."""
+    """Stands for an argument that was not given: using it raises the error that Python would have raised."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What tensor a nest of Python data is: its sizes, its type and its values, with PyTorch's errors for what is none."""
+"""Nested Python data as a tensor: its sizes, type and values, with PyTorch's errors for data that is not one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_DIMENSIONS = 128  # PyTorch's limit for nests of Python data
 
 
 class Nest:
-    """Data that a tensor is to be made of, looked over once: `sizes`, and the types of what lies in it, `kinds`."""
+    """Data for a tensor, inspected once: its `sizes`, and the types of its items, `kinds`."""
 
     def __init__(self, data: Any) -> None:
         if isinstance(data, (str, bytes)):
@@ -31,7 +31,7 @@ class Nest:
         self.empty = 0 in self.sizes
 
     def _look(self, data: Any, depth: int) -> None:
-        """Note what lies in one sequence, which must be as long as the first at this depth."""
+        """Note the items of one sequence, which must be as long as the first at this depth."""
         if (isinstance(data, Tensor) and data.ndim) or (not isinstance(data, (list, tuple)) and _is_sequence(data)):
             data = list(data)
         elif not isinstance(data, (list, tuple)):
@@ -123,7 +123,7 @@ def _sizes(data: Any) -> list[int]:
         if isinstance(data, str):
             raise ValueError("too many dimensions 'str'")
         sizes.append(len(data))
-        if len(sizes) > MAX_DIMENSIONS:  # a list that contains itself has no end
+        if len(sizes) > MAX_DIMENSIONS:  # a list that contains itself is endless
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
         if not sizes[-1]:
             break

@@ -163,9 +163,9 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class StreamStates:
-    """Where the default stream of each device stood, or of each but one.
+    """The position of the default stream of each device, or of each but one.
 
-    A device's stream is made when it is first drawn from. One that was not there yet stood at its beginning.
+    A device's stream is made when it is first drawn from. Before that its position is the beginning.
     """
 
     def __init__(self, but: device | None = None) -> None:
@@ -176,7 +176,7 @@ class StreamStates:
         return [generator for where, generator in DEFAULTS.items() if where != self.but]
 
     def go_on_from_here(self) -> None:
-        """Let the streams go on from where they stood."""
+        """Let the streams continue from these positions."""
         for generator in self._generators():
             if generator in self.states:
                 generator._engine.set_state(self.states[generator])
@@ -196,7 +196,7 @@ class StreamStates:
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
              device_type: str = "cpu") -> Iterator[None]:
-    """Draw inside the block without moving the streams outside it, of whatever device."""
+    """Draw inside the block without moving the streams outside it, on any device."""
     if not enabled:
         yield
         return

@@ -1,4 +1,4 @@
-"""PyTorch's names that this runtime refuses, by reason; the functions, classes and methods that raise are made here.
+"""PyTorch's names that this runtime refuses, by reason. The functions, classes and methods that raise are made here.
 
 `torch.sparse_csr_tensor` exists so that a program that has a sparse branch imports, and says why when it takes it.
 """

@@ -1,4 +1,4 @@
-"""Process-wide settings that PyTorch programs make; most have nothing to act on here, and say so."""
+"""Process-wide settings of PyTorch programs; most have no effect here, as their docstrings say."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_warn_always(b: bool) -> None:
-    """Give warnings each time that PyTorch gives once; Python's filters still apply."""
+    """Repeat warnings that PyTorch gives once; Python's filters still apply."""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     Always.wanted = b

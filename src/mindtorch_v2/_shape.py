@@ -54,7 +54,7 @@ class Size(tuple[int, ...]):
 
 
 def _extent(given: Any, place: int) -> int:
-    """An element of a shape that is no plain integer."""
+    """An element of a shape that is not a plain integer."""
     floating = getattr(getattr(given, "dtype", None), "is_floating_point", False)
     if floating or not hasattr(given, "__index__"):
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {place} is '{type(given).__name__}')")
@@ -191,7 +191,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[
 
 
 def argument_missing(name: str, argument: str = "size") -> NoReturn:
-    """The error of a call that leaves out what may be given as one sequence or as several numbers."""
+    """The error for a missing argument that may be one sequence or several numbers."""
     raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 
 class SharedMap(mmap.mmap):
-    """A mapping that knows its file, so that it can be sent to processes that are already there."""
+    """A mapping that knows its file, so that it can be sent to running processes."""
 
     file: int
 
@@ -40,7 +40,7 @@ class SharedMap(mmap.mmap):
 
 
 class NamedMap(mmap.mmap):
-    """A mapping of a file with a name, which it knows if changes go there."""
+    """A mapping of a file; it knows the file's name if changes go there."""
 
     filename: str | None = None
 

@@ -10,7 +10,7 @@ from ._tensor import Tensor, wrap_as
 
 
 def sparse_parts(tensor: Any) -> tuple[Any, ...]:
-    """What a sparse tensor is made of, in the order that files have it."""
+    """The parts of a sparse tensor, in the order of files."""
     if tensor.is_sparse:
         return (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
     if str(tensor.layout) in ("torch.sparse_csr", "torch.sparse_bsr"):
@@ -19,14 +19,14 @@ def sparse_parts(tensor: Any) -> tuple[Any, ...]:
 
 
 def reduce_sparse(tensor: Tensor) -> Any:
-    """What a pickle has of a sparse tensor."""
+    """The reduction of a sparse tensor for pickle."""
     plain = tensor.detach()
     return rebuild_sparse, (type(tensor), str(tensor.layout), sparse_parts(plain), tensor._rg, tensor.__dict__)
 
 
 def rebuild_sparse(cls: type, layout: str, parts: tuple[Any, ...], requires_grad: bool,
                    attributes: dict[str, Any]) -> Tensor:
-    """What a pickled sparse tensor comes back through."""
+    """Rebuild a pickled sparse tensor."""
     if layout == "torch.sparse_coo":
         indices, values, size, is_coalesced = parts
         made = aten.sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced)

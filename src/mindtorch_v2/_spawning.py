@@ -50,7 +50,7 @@ def run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], error_path: 
     try:
         fn(number, *args)
     except KeyboardInterrupt:
-        pass  # the parent was interrupted too, and says so
+        pass  # the parent was interrupted too, and reports it
     except Exception:
         with open(error_path, "w") as file:
             file.write(traceback.format_exc())
@@ -82,7 +82,7 @@ class ProcessContext:
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait until one fails, which raises, or all are over; whether all are, when the time is up."""
+        """Wait until one fails, which raises, or all have ended; returns whether all have when the time is up."""
         end = None if timeout is None else time.monotonic() + timeout
         while self.sentinels:
             ready = connection.wait(list(self.sentinels), None if end is None else max(0.0, end - time.monotonic()))
@@ -98,7 +98,7 @@ class ProcessContext:
         return True
 
     def _end_others(self, grace_period: float | None) -> None:
-        """After a failure, the others would wait for it for ever."""
+        """After a failure: the others would wait for it forever."""
         for process in self.processes:
             if grace_period is not None:
                 process.join(grace_period)

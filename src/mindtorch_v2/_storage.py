@@ -66,7 +66,7 @@ class Storage:
         return self
 
     def copy_(self, source: Storage, non_blocking: bool = False) -> Storage:
-        """Take over another storage's bytes."""
+        """Copy another storage's bytes."""
         source = source.untyped()
         if source.nbytes() != self.nbytes():
             raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} "
@@ -91,7 +91,7 @@ class Storage:
         return self if isinstance(self.array, np.ndarray) else Storage(to_host(self.array), CPU)
 
     def resize_(self, size: int) -> Storage:
-        """Give it another size; the tensors on it go along to the new memory, and must fit there."""
+        """Change the size; the tensors on it move to the new memory, and must fit there."""
         from ._moving import resize
 
         if size != self.nbytes():
@@ -100,7 +100,7 @@ class Storage:
         return self
 
     def resizable(self) -> bool:
-        """Whether the memory is this storage's own, so that it may be of another size."""
+        """Whether the memory is this storage's own, so that its size can change."""
         return not isinstance(self.array, np.ndarray) or (self.array.base is None and not self.borrowed)
 
     def share_memory_(self) -> Storage:
@@ -124,7 +124,7 @@ class Storage:
 
     @property
     def filename(self) -> str | None:
-        """The file that this memory is, if it was mapped to be shared."""
+        """The file of this memory, if it was mapped to be shared."""
         return getattr(owner_of(self.array), "filename", None)
 
     def get_device(self) -> int | None:
@@ -278,7 +278,7 @@ Storage.__module__ = f"{__package__}.storage"
 
 
 def _of_bytes(data: np.ndarray, where: device = CPU) -> Storage:
-    """What a pickled storage comes back through."""
+    """Rebuild a pickled storage."""
     if where == CPU:
         return Storage(data if data.flags.writeable else data.copy(), CPU)
     moved = device_named(where).from_host(data, where)
@@ -298,7 +298,7 @@ class Shared:
         self.version = version
 
 
-UNTRACKED = -2  # the version of what keeps none
+UNTRACKED = -2  # the version of memory that keeps none
 
 
 class InferenceShared(Shared):

@@ -13,7 +13,7 @@ MESSAGE = ("TypedStorage is deprecated. It will be removed in the future and Unt
 
 
 class Removal:
-    """What is known of the warning in this process."""
+    """The state of the warning in this process."""
 
     always = False
     warned = False
@@ -21,7 +21,7 @@ class Removal:
 
 
 def warn(stacklevel: int = 2) -> None:
-    """Warn the caller's caller, if it is time for it."""
+    """Warn the caller's caller, if a warning is due."""
     if Removal.inside or (Removal.warned and not Removal.always):
         return
     Removal.warned = True

@@ -107,7 +107,7 @@ def storage(self: Tensor) -> TypedStorage:
 
 
 def _typed_storage(self: Tensor) -> TypedStorage:
-    """`storage` for PyTorch's own parts, which does not speak of its end."""
+    """`storage` without the warning, for PyTorch's own parts."""
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
 
 
@@ -117,7 +117,7 @@ def storage_type(self: Tensor) -> Any:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the memory, with all that is on it, to where processes share it: those that are forked, and those that this
+    """Move the memory, with all tensors on it, to where processes share it: those that are forked, and those that this
     tensor is sent to."""
     from .multiprocessing.reductions import init_reductions
 
@@ -355,7 +355,7 @@ def _mapped(name: str, self: Tensor, others: tuple[Tensor, ...], function: Calla
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace every element by a Python function of it. Slow by nature."""
+    """Replace every element by a Python function of it. Always slow."""
     return _mapped("apply_", self, (), callable)
 
 
@@ -413,7 +413,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
                            f"'{extras.grad.dtype.name}'. Please clear the gradient (.grad = None) before changing "
                            "grad_dtype, or ensure the new grad_dtype matches the existing gradient's dtype.")
     extras.grad_dtype = value
-    if extras.accumulator is not None:  # what the engine brings gradients to
+    if extras.accumulator is not None:  # the dtype to which the engine converts gradients
         extras.accumulator[0].meta = ((self._a.shape, None if value is None else value.np),)
 
 

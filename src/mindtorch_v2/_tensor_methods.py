@@ -120,7 +120,7 @@ def _array(self: Tensor, dtype: DType | None = None, copy: bool | None = None) -
 
 
 def _scalar(self: Tensor) -> Any:
-    """What `float(x)` and its kin take from a tensor."""
+    """The number that `float(x)` and similar functions take from a tensor."""
     if self._rg:
         warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior: the "
                   "scalar has no history. Call detach() first if that is meant.")
@@ -141,7 +141,7 @@ def _real_scalar(self: Tensor, kind: type) -> Any:
 
 
 def _array_wrap(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """What a function of NumPy makes of a tensor is a tensor again; truth values become bytes, as in PyTorch."""
+    """The result of a NumPy function as a tensor; truth values become bytes, as in PyTorch."""
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
@@ -356,7 +356,7 @@ def _reduce(self: Tensor, protocol: Any = None) -> Any:
 
 def rebuild_on(cls: type, storage: Storage, kind: dtype, offset: int, shape: tuple[int, ...], stride: tuple[int, ...],
                requires_grad: bool, attributes: dict[str, Any], conj: bool = False, neg: bool = False) -> Tensor:
-    """What a pickled tensor comes back through: a window on a storage of the same pickle."""
+    """Rebuild a pickled tensor: a window on a storage of the same pickle."""
     window = set_(aten.empty((0,), dtype=kind, device=storage.device), storage, offset, shape, stride)
     made = wrap_as(cls, flipped(window._a, conj, neg))
     made._st = window._st
@@ -366,7 +366,7 @@ def rebuild_on(cls: type, storage: Storage, kind: dtype, offset: int, shape: tup
 
 
 def reduce_alone(self: Tensor) -> Any:
-    """A tensor by its own elements, without the rest of the memory they lie in: what goes to another process."""
+    """Reduce a tensor to its own elements, without the rest of their memory, to send it to another process."""
     if self.layout is not strided:
         from ._sparse_parts import reduce_sparse
 

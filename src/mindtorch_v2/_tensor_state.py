@@ -1,4 +1,4 @@
-"""What a program has put on a tensor: attributes and slots of its subclass, as pickles and checkpoints carry them."""
+"""Attributes and slots that a program has set on a tensor, as pickles and checkpoints hold them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OWN = (object, Tensor)  # whose slots hold the tensor itself
 
 
 def state_of(tensor: Any) -> Any:
-    """What its class's `__getstate__` says, else its attributes, with those in slots of subclasses if there are any."""
+    """The result of its class's `__getstate__`, else its attributes, with slots of subclasses if there are any."""
     kind = type(tensor)
     if getattr(kind, "__getstate__", None) is not getattr(Tensor, "__getstate__", None):
         return tensor.__getstate__()
@@ -20,7 +20,7 @@ def state_of(tensor: Any) -> Any:
 
 
 def give_state(tensor: Any, state: Any) -> Any:
-    """Put on a tensor what `state_of` said."""
+    """Set on a tensor what `state_of` returned."""
     kind = type(tensor)
     if getattr(kind, "__setstate__", None) is not getattr(Tensor, "__setstate__", None):
         tensor.__setstate__(state)
@@ -45,12 +45,12 @@ def _slots_of(kind: type) -> list[str]:
 
 
 def is_wrapper(tensor: Any) -> bool:
-    """Whether it has no memory of its own, since its class answers for it."""
+    """Whether it has no memory of its own, because its class answers every op."""
     return isinstance(tensor._a, HollowArray) and not isinstance(tensor._a, UnmadeArray)
 
 
 def wrapper_facts(tensor: Any) -> tuple[Any, ...]:
-    """What such a tensor is made again from: class, dtype, size, stride, offset, layout, device, requires_grad."""
+    """The facts to rebuild such a tensor: class, dtype, size, stride, offset, layout, device, requires_grad."""
     return (type(tensor), tensor.dtype, tuple(tensor._a.shape), tuple(tensor.stride()), tensor.storage_offset(),
             tensor.layout, tensor.device, bool(tensor.requires_grad))
 
@@ -64,5 +64,5 @@ def rebuild_wrapper(cls: Any, dtype: Any, size: Any, stride: Any, storage_offset
 
 
 def rebuild_wrapper_with_state(facts: tuple[Any, ...], state: Any) -> Any:
-    """What a pickled one comes back through."""
+    """Rebuild a pickled one."""
     return give_state(rebuild_wrapper(*facts), state)

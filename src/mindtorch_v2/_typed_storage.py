@@ -208,7 +208,7 @@ class TypedStorage:
         return self
 
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
-        """Take over another storage's bytes, which must be as many."""
+        """Copy another storage's bytes, which must be as many."""
         if self.device.type == "meta":
             return self
         self._untyped.copy_(typed_as(source.dtype, source), non_blocking)
@@ -282,7 +282,7 @@ class TypedStorage:
         return OLD.get(f"{_old_name(self.dtype)}Storage")
 
     def resize_(self, size: int) -> None:
-        """Give it another size; the tensors on it go along, and must fit."""
+        """Change the size; the tensors on it move along, and must fit."""
         self._untyped.resize_(size * self.dtype.itemsize)
 
     def pin_memory(self, device: Any = None) -> NoReturn:
@@ -375,7 +375,7 @@ def _of_buffer(buffer: Any, byte_order: str | None, count: int, offset: int, kin
 
 
 def _on(untyped: Bytes, kind: dtype) -> TypedStorage:
-    """What a pickled storage comes back through."""
+    """Rebuild a pickled storage."""
     return _typed(untyped, kind)
 
 
@@ -431,7 +431,7 @@ TypedStorage.__module__ = UntypedStorage.__module__ = f"{__package__}.storage"
 
 
 class _LegacyStorage:
-    """What the old classes have in common; only they are called."""
+    """The base of the old classes, the only ones that are called."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
@@ -545,7 +545,7 @@ def __getattr__(name: str) -> Any:
 
 
 def typed_as(kind: dtype, source: Any) -> Any:
-    """The bytes of a storage that is to be read as elements of a dtype: a typed one must be of that."""
+    """The bytes of a storage, to be read as elements of a dtype; a typed storage must have that dtype."""
     if not isinstance(source, TypedStorage):
         return source
     if source.dtype is not kind:

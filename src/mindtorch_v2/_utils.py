@@ -1,4 +1,4 @@
-"""`torch._utils`: helpers that training code by others takes from there, though they are not public."""
+"""`torch._utils`: private helpers that training code imports from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch._utils_internal`: what PyTorch lets its builds replace. Only what its tests use."""
+"""`torch._utils_internal`: functions that builds of PyTorch replace; only those that its tests use."""
 
 from __future__ import annotations
 

@@ -81,12 +81,12 @@ def set_stream(stream: Any) -> None:
 
 
 def synchronize(device: DeviceLike = None, /) -> None:
-    """Wait until a device has done all that was queued."""
+    """Wait until a device has done all queued work."""
     _npu().synchronize(_index(device))
 
 
 class device_index:
-    """A block in which a device is the thread's; None changes nothing."""
+    """A block that uses a device as the thread's; None changes nothing."""
 
     def __init__(self, device: int | None, /) -> None:
         self.idx = device
@@ -109,12 +109,12 @@ def get_device_capability(device: DeviceLike = None, /) -> dict[str, Any]:
 
 
 def empty_cache() -> None:
-    """Give what is cached and unused back to the devices."""
+    """Give unused cached memory back to the devices."""
     _npu().empty_cache()
 
 
 def empty_host_cache() -> None:
-    """Give pinned memory that is not used back."""
+    """Free pinned memory that is not used."""
     _npu().host_empty_cache()
 
 
@@ -144,12 +144,12 @@ def max_memory_reserved(device: DeviceLike = None, /) -> int:
 
 
 def reset_peak_memory_stats(device: DeviceLike = None, /) -> None:
-    """Let peaks begin again at what there is now."""
+    """Reset the peaks to the present values."""
     _npu().reset_peak_memory_stats(_index(device))
 
 
 def reset_accumulated_memory_stats(device: DeviceLike = None, /) -> None:
-    """Forget how much came and went."""
+    """Reset the sums of what was allocated and freed."""
     _npu().reset_accumulated_memory_stats(_index(device))
 
 

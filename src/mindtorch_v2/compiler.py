@@ -1,4 +1,4 @@
-"""`torch.compiler`: there is none. Marks for it pass through, and nothing is ever being compiled."""
+"""`torch.compiler`: there is no compiler. Marks for it have no effect, and nothing is ever being compiled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 class set_stance:
-    """How compiled code should be treated; there is none. A function call, a context and a decorator, as in PyTorch."""
+    """How to treat compiled code, of which there is none. A function call, a context and a decorator, as in PyTorch."""
 
     def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False,
                  force_backend: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""`torch.futures`: values that are not there yet, and what to do when they are."""
+"""`torch.futures`: values that come later, and what to do when they come."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[Future[T]], Any]] = []
 
     def done(self) -> bool:
-        """Whether there is a value or an exception."""
+        """Whether it has a value or an exception."""
         return self._is_done
 
     def wait(self) -> T:
-        """The value, when it is there; raises if there is an exception instead."""
+        """Wait for the value, or raise the exception that came instead."""
         with self._changed:
             self._changed.wait_for(self.done)
         return self.value()
@@ -77,7 +77,7 @@ class Future(Generic[T]):
     def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
         """Call a function with this future when it is completed, or at once if it is already.
 
-        What it raises is logged: neither who completes the future nor the other callbacks can do anything about it.
+        What it raises is logged: neither the code that completes the future nor the other callbacks can handle it.
         """
         _check_callable("add_done_callback", callback)
         with self._changed:
@@ -147,5 +147,5 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: list[Future[Any]]) -> list[Any]:
-    """The values of all these futures, when they are there."""
+    """Wait for the values of all these futures."""
     return [future.wait() for future in collect_all(futures).wait()]

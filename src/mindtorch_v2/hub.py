@@ -30,7 +30,7 @@ _refuse_load, _refuse_list, _refuse_help = (
 
 def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = None,
          force_reload: bool = False, verbose: bool = True, skip_validation: bool = False, **kwargs: Any) -> Any:
-    """What an entry point of a repository makes, with `source="local"` of one in a directory."""
+    """The result of a repository's entry point; with `source="local"` the repository is a directory."""
     source = source.lower()
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
@@ -51,7 +51,7 @@ def help(github: Any, model: str, force_reload: bool = False, skip_validation: b
 
 
 def _load_local(hubconf_dir: str, model: str, *args: Any, **kwargs: Any) -> Any:
-    """What an entry point of a directory makes."""
+    """The result of an entry point in a directory."""
     with _add_to_sys_path(hubconf_dir):
         return _load_entry_from_hubconf(_hubconf(hubconf_dir), model)(*args, **kwargs)
 
@@ -69,14 +69,14 @@ def _downloaded(github: str) -> str | None:
 
 
 def _parse_repo_info(github: str) -> tuple[str, str, str]:
-    """Owner, name and branch of `owner/name:branch`; the branch is `main` where it is not said."""
+    """Owner, name and branch of `owner/name:branch`; the branch is `main` by default."""
     repository, _, ref = github.partition(":")
     owner, name = repository.split("/")
     return owner, name, ref or "main"
 
 
 def _git_archive_link(repo_owner: str, repo_name: str, ref: str) -> str:
-    """Where GitHub has a repository as an archive."""
+    """The address of a repository's archive on GitHub."""
     return f"https://github.com/{repo_owner}/{repo_name}/zipball/{ref}"
 
 
@@ -130,7 +130,7 @@ download_url_to_file = refusing("download_url_to_file", NotImplementedError, REA
 
 
 class _Place:
-    """Where the user said downloads would go."""
+    """The directory that the user set for downloads."""
 
     directory: str | None = None
 

@@ -54,7 +54,7 @@ def _qualname(op: Any, caller: str) -> str:
 
 def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *,
                     lib: Library | None = None) -> Any:
-    """An implementation of an op for device types; as decorator or with the function given."""
+    """Register an op for device types, as a decorator or with the function given."""
     qualname = _qualname(op, "register_kernel")
     if qualname in OPDEFS:
         return OPDEFS[qualname].register_kernel(device_types, func)
@@ -70,7 +70,7 @@ def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Cal
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None,
                   _stacklevel: int = 1, allow_override: bool = True) -> Any:
-    """What an op does on tensors without data; as decorator or with the function given."""
+    """Register what an op does on tensors without data, as a decorator or with the function given."""
     qualname = _qualname(op, "register_fake")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +103,7 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Li
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
-    """Kept for programs that register a rule: `vmap` here calls an op once for each example, and needs none."""
+    """Accept a rule that is never used: `vmap` here calls an op once for each example."""
     qualname = _qualname(op, "register_vmap")
     table.lookup(qualname)
 

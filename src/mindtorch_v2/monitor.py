@@ -27,11 +27,11 @@ STAT_EVENT = "torch.monitor.Stat"
 
 
 class data_value_t:
-    """What an event's data may be: a number or a text."""
+    """A value of an event's data: a number or a text."""
 
 
 class Aggregation(Enum):
-    """What a statistic says of the values of a window."""
+    """How a statistic aggregates the values of a window."""
 
     VALUE = 1
     MEAN = 2
@@ -82,7 +82,7 @@ def register_event_handler(callback: Callable[[Event], Any]) -> EventHandlerHand
 
 
 def unregister_event_handler(handler: EventHandlerHandle) -> None:
-    """Do so no longer."""
+    """Remove a handler."""
     if not isinstance(handler, EventHandlerHandle):
         raise TypeError(f"unregister_event_handler(): incompatible function arguments: {handler!r} is no handle")
     if handler in _HANDLERS:
@@ -142,7 +142,7 @@ class Stat:
                 self._reported = True
 
     def get(self) -> dict[Aggregation, float]:
-        """What was reported last; zeros before."""
+        """The last report; zeros before the first."""
         with self._lock:
             return {one: self._of(one) for one in self._aggregations}
 

@@ -71,7 +71,7 @@ class OpOverload:
         return list(made) if self._returns_list and type(made) is tuple else made
 
     def redispatch(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        """Go on with the next dispatch keys."""
+        """Continue with the next dispatch keys."""
         raise NotImplementedError(f"{self}.redispatch: sets of dispatch keys are not part of this runtime; use "
                                   "torch._C._AutoDispatchBelowAutograd()")
 

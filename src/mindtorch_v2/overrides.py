@@ -131,7 +131,7 @@ def _answering(function: Any) -> Callable[..., int]:
     else:
         own = inspect.signature(function, follow_wrapped=False)
         known = inspect.signature(function) if any(p.kind is p.VAR_POSITIONAL for p in own.parameters.values()) else own
-        # Where nothing has to be given, it is not said which argument is the one that is asked.
+        # Without required arguments, it is unknown which one is asked.
         anything = all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in known.parameters.values())
         answer.__signature__ = own if anything else known  # type: ignore[attr-defined]
     answer.__name__ = function.__name__
@@ -144,7 +144,7 @@ def _get_overloaded_args(relevant_args: Iterable[Any], get_type_fn: Callable[[An
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Functions whose results a subclass gets as they are."""
+    """Functions whose results are not converted to a subclass."""
     return {Tensor._base.__get__, Tensor.grad.__get__}
 
 
@@ -194,7 +194,7 @@ def _get_current_function_mode() -> Any:
 
 @contextmanager
 def _pop_mode_temporarily() -> Iterator[Any]:
-    """Without the innermost mode, which is given."""
+    """A context without the innermost mode, which it yields."""
     mode = STATE.modes.pop()
     try:
         yield mode

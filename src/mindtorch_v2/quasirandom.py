@@ -49,7 +49,7 @@ def _scrambled(numbers: Integers, matrices: Integers) -> Integers:
 class SobolEngine:
     """Points of a Sobol sequence in [0, 1), in the order of PyTorch's, scrambled if wanted.
 
-    Needs SciPy. `draw(n)` gives the next n points, `fast_forward(n)` leaves them out, `reset()` starts again.
+    Needs SciPy. `draw(n)` gives the next n points, `fast_forward(n)` skips them, `reset()` starts again.
     """
 
     MAXBIT = 30
@@ -86,7 +86,7 @@ class SobolEngine:
         return points if first else points[1:]
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:
-        """The next n points, one a row."""
+        """The next n points, one per row."""
         kind = get_default_dtype() if dtype is None else dtype
         points = self._points(n) if n else np.empty((0, self.dimension))
         drawn = tensor(points, dtype=kind, device=CPU) / 2**self.MAXBIT
@@ -108,7 +108,7 @@ class SobolEngine:
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leave out the next n points."""
+        """Skip the next n points."""
         if n:
             self._points(n)
         return self

@@ -125,7 +125,7 @@ _ONE_MODULE = ("torch.nn.functional", "torch.optim.lr_scheduler", "torch.utils._
 
 
 def _home(obj: Any) -> str | None:
-    """The module of PyTorch's that has one of our classes or functions under its name, None if it is not ours."""
+    """The module of PyTorch that has a class or function of ours under its name; None for others."""
     own, name = __name__.partition(".")[0], obj.__qualname__
     package, *rest = str(obj.__module__).split(".")
     if package not in (own, "torch"):
@@ -239,7 +239,7 @@ class _Builder:
         return give_state(made, state)  # type: ignore[no-any-return]
 
     def storage(self, record: StorageRecord) -> TypedStorage:
-        """A storage that stands by itself; without an element type it is one of bytes."""
+        """A storage outside of tensors; without an element type it is one of bytes."""
         kind = uint8 if record.dtype_name == UNTYPED else dtype_from_name(record.dtype_name)
         shared = self._shared(record, record.data)
         target = self._target(shared, record.location)
@@ -309,7 +309,7 @@ def _layout(name: str) -> Any:
 
 
 def _place(storage: Any, map_location: Any, saved: str) -> device | None:
-    """Where a storage goes that was saved from `saved`: what `map_location` says, else where it was."""
+    """The device for a storage that was saved from `saved`: that of `map_location`, else the same."""
     if map_location is None:
         return _known_place(storage, saved)
     if isinstance(map_location, dict):
@@ -411,7 +411,7 @@ _SKIPPING: list[bool] = []  # not empty while storages are written without their
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """What `set_default_load_endianness` was told."""
+    """The value of `set_default_load_endianness`."""
     return config.load.endianness
 
 
@@ -461,7 +461,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 class SourceChangeWarning(Warning):
-    """Given for modules whose source is not what it was when they were saved, by files that hold their source."""
+    """Warns that a module's source has changed since it was saved; for files that hold sources."""
 
 
 def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[int, ...],
@@ -499,7 +499,7 @@ _package_registry: list[tuple[int, Callable[[Any], Any], Callable[[Any, str], An
 
 
 def register_package(priority: int, tagger: Callable[[Any], Any], deserializer: Callable[[Any, str], Any]) -> None:
-    """Let somebody else say where storages are from, and bring them back there."""
+    """Let a package name the locations of storages, and bring them back there."""
     _package_registry.append((priority, tagger, deserializer))
     _package_registry.sort(key=lambda one: one[0])
 

@@ -20,7 +20,7 @@ def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
 
 
 def _load_from_bytes(b: bytes) -> Any:
-    """What `torch.save` wrote, from the bytes of the file. It may run code from there."""
+    """Read the bytes of a file of `torch.save`. This may run code from the file."""
     from .serialization import load
 
     return load(io.BytesIO(b), weights_only=False)

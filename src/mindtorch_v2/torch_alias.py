@@ -32,7 +32,7 @@ ALIAS = "torch"
 FILES = str(Path(__file__).with_name("_as_torch"))
 
 
-# Names outside and the modules of this package that answer, the more special first.
+# Outside names and the modules of this package that they mean, the most specific first.
 ANSWERS = {"torch_npu.npu": f"{PACKAGE}.npu", "torch_npu": f"{PACKAGE}._torch_npu",
            "functorch": f"{PACKAGE}.func", ALIAS: PACKAGE}
 

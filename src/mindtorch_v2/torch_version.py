@@ -27,7 +27,7 @@ _LOWEST, _HIGHEST = (-1,), (1,)
 
 
 def _key(text: str) -> tuple[Any, ...] | None:
-    """What versions are ordered by (PEP 440); None for what is no version."""
+    """What versions are ordered by (PEP 440); None for other texts."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         return None
@@ -50,7 +50,7 @@ def _key(text: str) -> tuple[Any, ...] | None:
 
 
 class TorchVersion(str):
-    """A string whose comparisons are those of versions, also with tuples; what is no version compares as text."""
+    """A string whose comparisons are those of versions, also with tuples; other texts compare as text."""
 
     def _compared(self, other: Any) -> tuple[Any, Any]:
         text = ".".join(map(str, other)) if isinstance(other, Iterable) and not isinstance(other, str) else other

@@ -1,4 +1,4 @@
-"""`torch.version`: what this runtime is and what it was built without."""
+"""`torch.version`: the version of this runtime, and what it was built without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.xpu` as in a build of PyTorch without Intel's GPUs: it can be asked whether they are there."""
+"""`torch.xpu` as in a build of PyTorch without Intel's GPUs: programs can ask whether they are there."""
 
 from __future__ import annotations
 

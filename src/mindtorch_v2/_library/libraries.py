@@ -106,7 +106,7 @@ class Library:
         name = _op_name(op_name)
         if self.ns == "aten":
             if fn is fallthrough_kernel and (dispatch_key or self.dispatch_key) == "CPU":
-                return  # what is below the kernel for a device is the kernel that is there
+                return  # the kernel below that of the device is the present one
             self._undo.append(replace(replaceable(name, dispatch_key or self.dispatch_key), fn))
             return
         key = _checked_key(dispatch_key or self.dispatch_key)

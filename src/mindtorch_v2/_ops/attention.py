@@ -40,7 +40,7 @@ def _safe_softmax(array: Any, dim: int, dtype: DType | None) -> Any:
     """Through ops, as PyTorch does, so that a profile shows where the time goes."""
     scores = wrap_known(array)
     made = aten.softmax(scores, dim, dtype)
-    # Where everything is masked the softmax is 0/0; nothing is to be attended to there.
+    # If everything is masked, the softmax is 0/0, and the result is zero.
     nothing = aten.all(aten.isneginf(scores), dim, True)
     zero = aten.scalar_tensor(0.0, dtype=made.dtype, device=made.device)
     return put_where(made._a, nothing._a, zero._a)

@@ -254,7 +254,7 @@ def out_dtype(name: str, out: Tensor, dtype: DType | None, device: DeviceLike = 
 
 
 def range_out(made: Tensor, requires_grad: bool, out: Any, pin_memory: bool | None = False) -> Tensor:
-    """`with_flags` for a vector: a tensor of as many elements keeps its shape."""
+    """`with_flags` for a vector: an `out` with the right number of elements keeps its shape."""
     if out is None or out._a.size != made._a.size:
         return with_flags(made, requires_grad, out, pin_memory)
     return aten.copy_(out, aten.view(made, out._a.shape))
@@ -450,7 +450,7 @@ def _linspace(start: Any, end: Any, steps: int, dtype: DType | None, layout: Any
 
 
 def _steps_dtype(form: str, start: Any, end: Any, steps: int, dtype: DType | None) -> DType:
-    """The dtype of a range with so many steps; impossible ranges are refused."""
+    """The dtype of a range of this many numbers; impossible ranges are refused."""
     with_complex = isinstance(start, complex) or isinstance(end, complex)
     inferred = DefaultDtype.value.to_complex() if with_complex else DefaultDtype.value
     kind = dtype or inferred

@@ -46,7 +46,7 @@ SILENT = frozenset({"linalg.eigh", "linalg.eigvalsh", "linalg.lu_factor", "linal
 
 
 _TORCH_LU = "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {shape} instead"
-# What functions that have words of their own say of a vector.
+# The error for a vector, in functions with a text of their own.
 FEW_DIMENSIONS = {
     "torch.linalg.lu_factor": _TORCH_LU, "torch.linalg.lu_factor_ex": _TORCH_LU,
     "torch.linalg.lstsq": "{name}: input must have at least 2 dimensions.",

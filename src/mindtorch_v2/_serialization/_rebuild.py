@@ -184,7 +184,7 @@ class Rebuilder:
             self._built_storages[id(built)] = (built, record)
         record = self._storages[identity]
         if record.data.size != count:
-            raise pickle.UnpicklingError(f"storage {key} is said to have {record.data.size} and {count} elements")
+            raise pickle.UnpicklingError(f"the file gives storage {key} both {record.data.size} and {count} elements")
         return self._built_by_key[identity]
 
     def tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Any:
@@ -328,7 +328,7 @@ class Rebuilder:
 
     def _typed_storage(self, key: str, dtype_name: str, location: str, count: int) -> StorageRecord:
         if self._dtype_by_key.setdefault(key, dtype_name) != dtype_name:
-            raise pickle.UnpicklingError(f"storage {key} is said to be of two types")
+            raise pickle.UnpicklingError(f"the file gives storage {key} two types")
         data = self._reader.read_elements(key, count, numpy_dtype(dtype_name))
         if self._reader.needs_byteswap:
             _swap_bytes(data)

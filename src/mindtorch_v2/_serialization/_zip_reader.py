@@ -145,7 +145,7 @@ class RecordReader:
                 f"bytes = {count} elements * {dtype.itemsize} bytes/element) for storage {key}"
             )
         if info.compress_type == zipfile.ZIP_STORED and info.header_offset + info.file_size > self._file_bytes:
-            raise self._corrupt(f"failed reading file {name}: it is said to end beyond the end of the archive")
+            raise self._corrupt(f"failed reading file {name}: it ends beyond the end of the archive")
         if self._mapping is None:
             self._count(name, info)
         raw = self._read_bytes(name, info) if self._mapping is None else self._map_bytes(name, info)

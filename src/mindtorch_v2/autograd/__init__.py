@@ -90,7 +90,7 @@ class set_multithreading_enabled(_Remembered):
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` was told."""
+    """The value of `set_multithreading_enabled`."""
     return _MULTITHREADING[0]
 
 
@@ -104,7 +104,7 @@ class _force_original_view_tracking(_Remembered):
 
 
 def is_view_replay_enabled() -> bool:
-    """What `_force_original_view_tracking` was told."""
+    """The value of `_force_original_view_tracking`."""
     return _VIEW_REPLAY[0]
 
 

@@ -1,4 +1,4 @@
-"""`torch.cuda` as in a build of PyTorch without CUDA: it can be asked whether it is there, and it is not."""
+"""`torch.cuda` as in a build of PyTorch without CUDA: programs can ask whether it is there."""
 
 from __future__ import annotations
 

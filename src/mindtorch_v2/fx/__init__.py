@@ -1,4 +1,4 @@
-"""`torch.fx`: a module's forward written down as a graph, changed, and run again as Python.
+"""`torch.fx`: a module's forward as a graph, which can be changed and run again as Python.
 
 >>> import mindtorch_v2 as torch
 >>> class Twice(torch.nn.Module):

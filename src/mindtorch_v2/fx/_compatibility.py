@@ -1,4 +1,4 @@
-"""`torch.fx._compatibility`: how PyTorch marks functions that stay as they are."""
+"""`torch.fx._compatibility`: how PyTorch marks functions that stay compatible."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ T = TypeVar("T")
 
 
 def compatibility(is_backward_compatible: bool) -> Callable[[T], T]:
-    """A decorator that leaves what it is given as it is."""
+    """A decorator that changes nothing."""
     return lambda marked: marked

@@ -16,7 +16,7 @@ SUPPORTED_NODES_EXACT_MATCH: dict[Any, ExactMatch | None] = {}
 
 def register_pytree_flatten_spec(cls: type, flatten_fn_spec: Flatten,
                                  flatten_fn_exact_match_spec: ExactMatch | None = None) -> None:
-    """Say how the parts of a class are found by a specification, and whether one fits exactly."""
+    """Register how to find the parts of a class by a specification, and whether one fits exactly."""
     SUPPORTED_NODES[cls] = flatten_fn_spec
     SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
 

@@ -94,7 +94,7 @@ def _recorded(function: Any) -> Any:
 
 
 class _Patches:
-    """Attributes and globals that are other ones for a while."""
+    """Attributes and globals that are replaced for a while."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
@@ -161,7 +161,7 @@ class Tracer(TracerBase):
         raise NameError("module is not installed as a submodule")
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a call of a module does: a node, or its own forward."""
+        """The result of a module's call: that of a node, or of its own forward."""
         path = self.path_of_module(m)
         with self._inside(path, m):
             if self.is_leaf_module(m, path):
@@ -180,7 +180,7 @@ class Tracer(TracerBase):
             self.scope = scope
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """What an attribute of a module is while tracing."""
+        """The value of a module's attribute while tracing."""
         if isinstance(attr_val, Parameter) and self.param_shapes_constant:
             return self._attribute_proxy(attr_val, self.root.named_parameters(), parameter_proxy_cache)
         if isinstance(attr_val, Tensor) and not isinstance(attr_val, Parameter) and self.proxy_buffer_attributes:
@@ -232,7 +232,7 @@ class Tracer(TracerBase):
 
     def create_args_for_root(self, root_fn: Callable[..., Any], is_module: bool,
                              concrete_args: Any = None) -> tuple[Callable[..., Any], list[Any]]:
-        """What the traced function is called with: the module, and a proxy for each parameter."""
+        """The arguments of the traced function: the module, and a proxy for each parameter."""
         function = inspect.unwrap(root_fn)
         code: CodeType = function.__code__
         names = list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
@@ -321,7 +321,7 @@ class Tracer(TracerBase):
         try:
             _tracing += 1
             arm(False)
-            ACTIVE.append(made_active)  # functions ask as long as this is there
+            ACTIVE.append(made_active)  # while this exists, functions ask
             function, args = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
             self._patch(patches, function)
             result = function(*args)
@@ -393,7 +393,7 @@ def _assert_is_none(value: Any, msg: str) -> None:
 
 
 class Scope:
-    """The module that is traced at a moment: its path, and its class."""
+    """The module that is being traced: its path, and its class."""
 
     def __init__(self, module_path: str, module_type: Any) -> None:
         self.module_path, self.module_type = module_path, module_type
@@ -410,7 +410,7 @@ PH = PHBase()
 
 
 class PHWithMeta(PHBase):
-    """One with a key, by which the program knows it."""
+    """One with a key, by which the program recognises it."""
 
     def __init__(self, ph_key: str | None = None) -> None:
         self.ph_key = ph_key
@@ -422,7 +422,7 @@ class PHWithMeta(PHBase):
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
-    """A module that does what another, or a function, does, with a graph that can be looked at and changed.
+    """A module that does the same as another, or as a function, with a graph that can be inspected and changed.
 
     Branches and loops go the way they go for proxies; one that depends on a tensor's value raises `TraceError`.
     `concrete_args` gives arguments that are values rather than proxies.

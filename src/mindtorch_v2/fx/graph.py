@@ -43,7 +43,7 @@ class PythonCode:
 
 
 class _Namespace:
-    """Hands out names that nobody has yet."""
+    """Makes names that are not in use."""
 
     def __init__(self) -> None:
         self._owner: dict[Any, str] = {}
@@ -104,11 +104,11 @@ class CodeGen:
         return f"return {output_args!r}"
 
     def process_inputs(self, *args: Any) -> Any:
-        """What the function is given, as its placeholders take it."""
+        """The function's arguments, as its placeholders take them."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """What the function returns, of what the output node has."""
+        """The function's result, from the value of the output node."""
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:
@@ -435,7 +435,7 @@ class Graph:
     # -- changing it -----------------------------------------------------------------------------------------------
 
     def erase_node(self, to_erase: Node) -> None:
-        """Take a node out; nobody may use it."""
+        """Remove a node that nothing uses."""
         if to_erase.users:
             raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the "
                                f"graph: {to_erase.users}!")
@@ -474,7 +474,7 @@ class Graph:
         return self._inserting(after)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Take out what nobody uses; returns whether anything was."""
+        """Remove what nothing uses; returns whether anything was removed."""
         if self.owning_module is not None:
             self.lint()
         impure = is_impure_node or Node.is_impure
@@ -520,7 +520,7 @@ class Graph:
     # -- text ------------------------------------------------------------------------------------------------------
 
     def set_codegen(self, codegen: CodeGen) -> None:
-        """Have another object write the code."""
+        """Let another object write the code."""
         self._codegen = codegen
 
     def python_code(self, root_module: str, *, verbose: bool = False, **options: Any) -> PythonCode:

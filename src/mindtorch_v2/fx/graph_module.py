@@ -68,14 +68,14 @@ def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
 
 
 class GraphModule(Module):
-    """A module with a graph, and a forward that does what the graph says.
+    """A module with a graph, and a forward that computes it.
 
-    Setting `graph`, or calling `recompile()` after changing it, writes forward anew. `root` is the module, or the
+    Setting `graph`, or calling `recompile()` after changing it, writes forward again. `root` is the module, or the
     dictionary of paths, from which the attributes come that the graph names.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
-        """Each has a class of its own, since each has a forward of its own."""
+        """Each instance has its own class, because each has its own forward."""
         base = next(one for one in cls.__mro__ if "GraphModuleImpl" not in one.__qualname__)
         return super().__new__(type("GraphModuleImpl", (base,), {"__qualname__": "GraphModule.__new__.<locals>."
                                                                                  "GraphModuleImpl"}))
@@ -123,7 +123,7 @@ class GraphModule(Module):
         return self._code
 
     def recompile(self) -> PythonCode:
-        """Write forward anew from the graph."""
+        """Write forward again from the graph."""
         code = self._graph.python_code("self")
         self._code = code.src
         type(self).forward = _compiled(code, self._graph._codegen._func_name)  # type: ignore[method-assign]
@@ -145,7 +145,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Take the module under a path out; False if there is none."""
+        """Remove the module under a path; False if there is none."""
         *way, last = target.split(".")
         place: Any = self
         for part in way:
@@ -158,7 +158,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Take out the modules that no node uses."""
+        """Remove the modules that no node uses."""
         used: set[str] = set()
         for node in self.graph.nodes:
             if node.op in ("call_module", "get_attr"):
@@ -216,7 +216,7 @@ class GraphModule(Module):
 
 
 def reduce_graph_module(body: dict[str, Any], source: str, names: dict[str, Any], class_name: str) -> GraphModule:
-    """A GraphModule from what was pickled of it."""
+    """A GraphModule from its pickled state."""
     import importlib
 
     package = importlib.import_module(__name__.partition(".")[0])
@@ -227,7 +227,7 @@ def reduce_graph_module(body: dict[str, Any], source: str, names: dict[str, Any]
     from ._symbolic_trace import Tracer
 
     class KeepModules(Tracer):
-        """Every module was a call."""
+        """A tracer that records every module as a call."""
 
         def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
             return True

@@ -112,7 +112,7 @@ class Interpreter:
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """What the module has under a path."""
+        """The module's attribute under a path."""
         found: Any = self.module
         parts = target.split(".")
         for number, part in enumerate(parts):
@@ -148,7 +148,7 @@ def _plain(value: Any) -> Any:
 
 
 class Transformer(Interpreter):
-    """An interpreter on proxies: what its methods do is the new graph."""
+    """An interpreter on proxies: its methods write the new graph."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)

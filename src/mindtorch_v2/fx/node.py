@@ -30,7 +30,7 @@ def has_side_effect(fn: Any) -> Any:
 
 
 def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Argument:
-    """The same structure of tuples, lists, dictionaries and slices, with what is in them put through a function."""
+    """The same structure of tuples, lists, dictionaries and slices, with their items passed through a function."""
     if isinstance(a, tuple):
         items = [map_aggregate(one, fn) for one in a]
         return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
@@ -44,7 +44,7 @@ def map_aggregate(a: Argument, fn: Callable[[Any], Any]) -> Argument:
 
 
 def map_arg(a: Argument, fn: Callable[[Node], Argument]) -> Argument:
-    """`map_aggregate` for the nodes in it alone."""
+    """`map_aggregate` for nodes only."""
     assert callable(fn), "torch.fx.map_arg(a, fn): fn must be a callable"
     return map_aggregate(a, lambda one: fn(one) if isinstance(one, Node) else one)
 
@@ -67,7 +67,7 @@ _get_qualified_name = qualified_name  # PyTorch's name
 
 
 class Node:
-    """What a graph is made of. `op` says what happens, `target` to what, `args` and `kwargs` with what."""
+    """A part of a graph: `op` is the kind of step, `target` its function or name, `args` and `kwargs` its arguments."""
 
     def __init__(self, graph: Graph, name: str, op: str, target: Target, args: tuple[Argument, ...],
                  kwargs: dict[str, Argument], return_type: Any = None) -> None:
@@ -179,7 +179,7 @@ class Node:
 
     def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] = lambda user: True,
                               *, propagate_meta: bool = False) -> list[Node]:
-        """Have the nodes that use this one use another; returns those that did."""
+        """Let the nodes that use this one use another; returns those nodes."""
         if propagate_meta:
             assert not replace_with.meta, "Called node.replace_all_uses_with(replace_with, propagate_meta=True), but " \
                                           "replace_with already has .meta keys"

@@ -24,7 +24,7 @@ _CONSTANTS = (str, int, float, bool, complex, type(None), type(...), dtype, devi
 
 
 class TraceError(ValueError):
-    """The value that is traced is asked for something that is not known before the program runs."""
+    """A traced value was asked for something that is known only when the program runs."""
 
 
 class TracerBase:
@@ -43,13 +43,13 @@ class TracerBase:
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
-        """What stands for a node's value."""
+        """The proxy of a node's value."""
         return Proxy(node, self)
 
     def create_proxy(self, kind: str, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any],
                      name: str | None = None, type_expr: Any = None,
                      proxy_factory_fn: Callable[[Node], Proxy] | None = None) -> Proxy:
-        """Add a node whose arguments may hold proxies; returns what stands for its value."""
+        """Add a node whose arguments may hold proxies; returns the proxy of its value."""
         node = self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name, type_expr)
         if self.record_stack_traces:
             frames = [frame for frame in traceback.extract_stack()
@@ -86,12 +86,12 @@ class TracerBase:
         return key
 
     def to_bool(self, obj: Proxy) -> bool:
-        """Refuse: which way a branch goes is not known yet."""
+        """Refuse: the direction of a branch is not known yet."""
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Proxy]:
-        """Its parts, where the code that asks says how many (`a, b = x`)."""
-        frame = sys._getframe(2)  # of whoever unpacks
+        """Its parts, if the calling code says how many (`a, b = x`)."""
+        frame = sys._getframe(2)  # of the code that unpacks
         code = frame.f_code
         found = [one for one in dis.get_instructions(code) if one.offset == frame.f_lasti]
         if found and found[0].opname == "UNPACK_SEQUENCE":
@@ -105,7 +105,7 @@ class TracerBase:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Adds to a graph that is there."""
+    """Adds to an existing graph."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ __all__ = ["Match", "replace_pattern"]
 
 
 class Match(NamedTuple):
-    """Where a pattern was: the node it ends in, and which node of the graph each of its nodes was."""
+    """The place of a pattern: the node in which it ends, and the node of the graph for each of its nodes."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -28,7 +28,7 @@ def _graph_of(pattern: Any) -> Graph:
 
 
 def _same(pattern: Any, value: Any, found: dict[Node, Node]) -> bool:
-    """Whether a value of the graph is what the pattern has there; notes which nodes are which."""
+    """Whether a value of the graph matches the pattern; notes which nodes correspond."""
     if isinstance(pattern, Node):
         return isinstance(value, Node) and _same_node(pattern, value, found)
     if isinstance(pattern, (tuple, list)):
@@ -53,7 +53,7 @@ def _same_node(pattern: Node, node: Node, found: dict[Node, Node]) -> bool:
 
 def replace_pattern(gm: GraphModule, pattern: Callable[..., Any] | Module | Graph,
                     replacement: Callable[..., Any] | Module | Graph) -> list[Match]:
-    """Replace every place in a module's graph that does what the pattern does; returns where that was.
+    """Replace every place in a module's graph that does what the pattern does; returns these places.
 
     Arguments of the pattern stand for any value. Places do not overlap, and values inside one may not be used outside.
     """

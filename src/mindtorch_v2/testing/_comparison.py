@@ -35,7 +35,7 @@ Id = tuple[Any, ...]
 
 
 def _unwrap_dtensor_for_comparison(actual: Any, expected: Any) -> tuple[Any, Any]:
-    """Both as they are: no tensor is spread over processes here."""
+    """Both unchanged: no tensor is spread over processes here."""
     return actual, expected
 
 
@@ -57,7 +57,7 @@ class ErrorMeta(Exception):
 
 
 class UnsupportedInputs(Exception):
-    """A pair does not take these values; the next kind is asked."""
+    """A pair does not take these values; the next kind is tried."""
 
 
 def _place(id: Id) -> str:
@@ -105,7 +105,7 @@ def _allowed(limit: float, exact: bool) -> str:
 
 def make_scalar_mismatch_msg(actual: Any, expected: Any, *, rtol: float, atol: float,
                              identifier: Identifier = None) -> str:
-    """What is said of two numbers."""
+    """The message about two numbers."""
     exact = rtol == 0 and atol == 0
     difference = abs(actual - expected)
     relative = difference / abs(expected) if expected != 0 else float("inf")
@@ -125,14 +125,14 @@ def _index(number: int, shape: Sequence[int]) -> tuple[int, ...]:
 
 def make_tensor_mismatch_msg(actual: Tensor, expected: Tensor, matches: Tensor, *, rtol: float, atol: float,
                              identifier: Identifier = None) -> str:
-    """What is said of two tensors: how many elements differ, and the greatest differences."""
+    """The message about two tensors: how many elements differ, and the greatest differences."""
     exact = rtol == 0 and atol == 0
     if not actual.dtype.is_floating_point and not actual.dtype.is_complex:
         actual, expected = aten.to(actual, int64), aten.to(expected, int64)
     difference = aten.abs(actual - expected)  # type: ignore[operator]
     lines = [_head("Tensor-likes", identifier, exact) + _mismatched(matches).rstrip()]
     for name, values, limit in (("absolute", difference, atol), ("relative", difference / aten.abs(expected), rtol)):
-        # What is close does not compete for the greatest difference.
+        # Only elements that are not close count for the greatest difference.
         shown = aten.flatten(aten.masked_fill(values, matches, 0))
         place = int(aten.argmax(shown))
         lines.append(f"Greatest {name} difference: {shown[place].item()} at index "
@@ -254,7 +254,7 @@ class NumberPair(Pair):
         return number_like
 
     def compare(self) -> None:
-        """Of one type, if that is asked for, and close."""
+        """Close, and of one type if that is required."""
         if self.check_dtype and type(self.actual) is not type(self.expected):
             self._fail(AssertionError, f"The (d)types do not match: {type(self.actual)} != {type(self.expected)}.")
         if self.actual == self.expected:
@@ -272,7 +272,7 @@ class NumberPair(Pair):
 
 
 class TensorLikePair(Pair):
-    """Tensors, and what a tensor can be made of."""
+    """Tensors, and values that can become tensors."""
 
     def __init__(self, actual: Any, expected: Any, *, id: Id = (), allow_subclasses: bool = True,
                  rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
@@ -307,7 +307,7 @@ class TensorLikePair(Pair):
             raise ErrorMeta(ValueError, f"Unsupported tensor layout {tensor.layout}", id=id)
 
     def compare(self) -> None:
-        """What the tensors are first, then their elements."""
+        """First the properties of the tensors, then their elements."""
         actual, expected = aten.detach(self.actual), aten.detach(self.expected)
         self._compare_attributes(actual, expected)
         if "meta" in (actual.device.type, expected.device.type):
@@ -327,7 +327,7 @@ class TensorLikePair(Pair):
                 self._fail(AssertionError, f"The values for attribute '{name}' do not match: {first} != {second}.")
 
     def _equalize_attributes(self, actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
-        """On one device, of one dtype and layout, where a difference was allowed."""
+        """Both on one device, with one dtype and layout, where a difference is allowed."""
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()  # type: ignore[attr-defined]
         if actual.dtype != expected.dtype:
@@ -456,7 +456,7 @@ def _type(value: Any) -> str:
 def not_close_error_metas(actual: Any, expected: Any, *, pair_types: Sequence[type[Pair]] = (ObjectPair,),
                           sequence_types: tuple[type, ...] = (Sequence,),
                           mapping_types: tuple[type, ...] = (Mapping,), **options: Any) -> list[ErrorMeta]:
-    """What is not close, one entry a pair; none if all is."""
+    """The errors of the pairs that are not close."""
     __tracebackhide__ = True
     try:
         pairs = originate_pairs(actual, expected, pair_types=pair_types, sequence_types=sequence_types,
@@ -493,13 +493,13 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
         raise found[0].to_error(msg)
 
 
-# The tolerances of old, by the first value's dtype.
+# The old tolerances, by the first value's dtype.
 _OLD_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
 
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
                     equal_nan: bool = True, msg: str = "") -> None:
-    """`assert_close` of before: the expected value becomes a tensor like the first, NaN equals NaN."""
+    """The old `assert_close`: the expected value becomes a tensor like the first, NaN equals NaN."""
     warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
                   "Please use `torch.testing.assert_close()` instead.", FutureWarning, stacklevel=2)
     first = actual if isinstance(actual, Tensor) else as_tensor(actual)

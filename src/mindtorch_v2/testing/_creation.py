@@ -14,7 +14,7 @@ __all__ = ["make_tensor"]
 
 
 def _bounds(low: Any, high: Any, kind: dtype, lowest: float, above: float, defaults: tuple[float, float]) -> Any:
-    """The interval to draw from: what was asked for, within what the dtype holds."""
+    """The interval to draw from: the requested one, within the range of the dtype."""
     low = defaults[0] if low is None else low
     high = defaults[1] if high is None else high
     if any(isinstance(value, float) and math.isnan(value) for value in (low, high)):
@@ -67,7 +67,7 @@ def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, 
         if dtype is bool_:
             first, last = _bounds(low, high, dtype, 0, 2, (0, 2))
         else:
-            # Bounds are 64-bit numbers: one past the largest of those cannot be said.
+            # Bounds are 64-bit numbers: one past the largest of those does not exist.
             above = iinfo(dtype).max + (dtype is not int64)
             first, last = _bounds(low, high, dtype, iinfo(dtype).min, above, (-9, 10))
         result = aten.randint(first, last, shape, dtype=dtype, device=device)

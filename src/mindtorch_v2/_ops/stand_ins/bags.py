@@ -19,9 +19,9 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
                   padding_idx: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The result, the bag of every index, the size of every bag, and which row each maximum came from."""
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
-        raise ValueError("weights of samples have another type")  # said in full by the CPU's kernel
+        raise ValueError("weights of samples have another type")  # the CPU's kernel explains it
     if not {indices.dtype, offsets.dtype} <= {int32, int64}:
-        raise ValueError("numbers of rows that are no integers of 32 or 64 bits")  # said in full by the CPU's kernel
+        raise ValueError("numbers of rows that are no integers of 32 or 64 bits")  # the CPU's kernel explains it
     count = offsets.shape[0] - include_last_offset
     starts = offsets.narrow(0, 0, count)
     numbers = aten.arange(indices.shape[0], dtype=offsets.dtype, device=indices.device)

@@ -73,7 +73,7 @@ def dist(self: Tensor, other: Tensor, p: Any) -> Tensor:
 def renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """Slices of a dimension with norms that have a bound."""
     if self.dim() < 2 or maxnorm < 0:
-        raise ValueError("wrong arguments of renorm")  # said in full by the CPU's kernel
+        raise ValueError("wrong arguments of renorm")  # the CPU's kernel explains it
     dim = wrap_dim(dim, self.dim())
     sizes = aten.linalg_vector_norm(self, p, [d for d in range(self.dim()) if d != dim], True)
     return self * aten.where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0).to(self.dtype)

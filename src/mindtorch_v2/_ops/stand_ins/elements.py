@@ -45,7 +45,7 @@ ROUGHLY = [0.0208351, -0.0851330, 0.1801410, -0.3302995, 0.9998660]
 @formula("atan")
 @in_float32
 def atan(self: Tensor) -> Tensor:
-    """The angle of a tangent: roughly, and then once more for the tangent of what is left, which is tiny."""
+    """The angle of a tangent: an estimate, corrected by the angle of the small remainder."""
     size = self.abs()
     steep = size > 1
     tangent = aten.where(steep, size.reciprocal(), size)

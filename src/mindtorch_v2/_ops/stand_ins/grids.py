@@ -90,7 +90,7 @@ class _Samples:
         points = grid.flatten(1, -2)
         cubic = mode == BICUBIC
         if cubic and x.dim() != 4:
-            raise ValueError("cubic interpolation of a volume")  # said in full by the CPU's kernel
+            raise ValueError("cubic interpolation of a volume")  # the CPU's kernel explains it
         # A grid names the last dimension of the image first. Cubic interpolation pads for each pixel by itself.
         found = [_places(points.select(-1, count - 1 - d), n, ZEROS if cubic else padding_mode, align_corners)
                  for d, n in enumerate(self.sizes)]
@@ -164,7 +164,7 @@ def _all_positions(beside: Tensor, size: Any, align_corners: bool) -> tuple[Tens
 def affine_grid(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
     """Where an affine map takes every pixel's position."""
     if theta.shape[0] != size[0]:
-        raise ValueError("a map for each of another number of images")  # said in full by the CPU's kernel
+        raise ValueError("a map for each of another number of images")  # the CPU's kernel explains it
     base, sizes = _all_positions(theta, size, align_corners)
     made = aten.matmul(base.unsqueeze(0), theta.transpose(1, 2))
     return made.reshape(theta.shape[0], *sizes, len(sizes))

@@ -131,7 +131,7 @@ def index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: 
         return index_reduce(self.reshape(1), 0, index, source.reshape(1), reduce, include_self).reshape(())
     slices = (*self.shape[:dim], index.numel(), *self.shape[dim + 1:])
     if index.dim() > 1 or source.shape != slices or source.dtype is not self.dtype:
-        raise ValueError("a source that is not slices of self")  # said in full by the CPU's kernel
+        raise ValueError("a source that is not slices of self")  # the CPU's kernel explains it
     wide = index.reshape([-1 if d == dim else 1 for d in range(self.dim())]).expand(source.shape)
     return scatter_reduce(self, dim, wide, source, reduce, include_self)
 
@@ -200,7 +200,7 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
 def block_diag(tensors: list[Tensor]) -> Tensor:
     """Matrices along the diagonal of one."""
     if any(one.dim() > 2 for one in tensors):
-        raise ValueError("a block with more than two dimensions")  # said in full by the CPU's kernel
+        raise ValueError("a block with more than two dimensions")  # the CPU's kernel explains it
     blocks = [one.reshape(1, -1) if one.dim() < 2 else one for one in tensors]
     width, before, rows = sum(one.shape[1] for one in blocks), 0, []
     for one in blocks:

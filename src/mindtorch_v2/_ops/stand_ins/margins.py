@@ -66,7 +66,7 @@ def _near(rows: Tensor, true: Tensor, counts: Tensor, is_true: Tensor) -> Tensor
 def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     """The hinge loss of all true classes against all others."""
     if self.dim() > 2 or target.shape != self.shape:
-        raise ValueError("wrong arguments of multilabel_margin_loss")  # said in full by the CPU's kernel
+        raise ValueError("wrong arguments of multilabel_margin_loss")  # the CPU's kernel explains it
     rows, true, counts, is_true = _listed(self, target)
     losses = _near(rows, true, counts, is_true).sum((1, 2)) / rows.shape[1]
     flags = is_true.to(self.dtype).reshape(self.shape)

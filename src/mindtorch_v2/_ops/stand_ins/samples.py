@@ -37,7 +37,7 @@ def _accepted(like: Tensor, propose: Callable[[], tuple[Tensor, Tensor]]) -> Ten
 
 def _wide(self: Tensor) -> Tensor:
     if not self.is_floating_point():
-        raise ValueError("rates that are not floating numbers")  # said in full by the CPU's kernel
+        raise ValueError("rates that are not floating numbers")  # the CPU's kernel explains it
     return self if self.dtype is float64 else self.to(float32)
 
 

@@ -18,12 +18,12 @@ def searchsorted(sequence: Tensor, self: Any, out_int32: bool, right: bool, side
                  sorter: Tensor | None) -> Tensor:
     """Where elements would be inserted: steps of half the length, of a quarter and so on, for all of them at once."""
     if sequence.dim() != 1 and sequence.shape[:-1] != self.shape[:-1]:
-        raise ValueError("boundaries and values differ in their first dimensions")  # said in full by the CPU's kernel
+        raise ValueError("boundaries and values differ in their first dimensions")  # the CPU's kernel explains it
     if side not in (None, "left", "right") or (right and side == "left"):
-        raise ValueError("a side that is none, or not the one that right says")  # said in full by the CPU's kernel
+        raise ValueError("a side that is none, or not the one that right says")  # the CPU's kernel explains it
     if sorter is not None:
         if sorter.shape != sequence.shape:
-            raise ValueError("a sorter of another shape")  # said in full by the CPU's kernel
+            raise ValueError("a sorter of another shape")  # the CPU's kernel explains it
         sequence = sequence.gather(-1, sorter)
     count, to_right = sequence.shape[-1], right or side == "right"
     values = self.reshape(-1) if sequence.dim() == 1 else self
@@ -77,7 +77,7 @@ def isin_tensor(value: Any, tests: Tensor, assume_unique: bool, invert: bool) ->
 def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
     """How often each number occurs. How many there are has to be known first."""
     if minlength < 0 or self.dim() != 1 or self.is_floating_point():
-        raise ValueError("wrong arguments of bincount")  # said in full by the CPU's kernel
+        raise ValueError("wrong arguments of bincount")  # the CPU's kernel explains it
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     least, most = (self.min().item(), self.max().item()) if self.numel() else (0, -1)
@@ -95,7 +95,7 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
 def histc(self: Tensor, bins: int, low: Any, high: Any) -> Tensor:
     """How many elements are in each of several equal stretches; the last one has its upper end too."""
     if bins <= 0 or not self.is_floating_point():
-        raise ValueError("wrong arguments of histc")  # said in full by the CPU's kernel
+        raise ValueError("wrong arguments of histc")  # the CPU's kernel explains it
     if low == high and self.numel():
         low, high = self.min().item(), self.max().item()
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -216,7 +216,7 @@ def mode(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     if not self.dim():
         return self.clone(), aten.zeros_like(self, dtype=int64)
     if not self.shape[dim]:
-        raise ValueError("mode of nothing")  # said in full by the CPU's kernel
+        raise ValueError("mode of nothing")  # the CPU's kernel explains it
     ordered, order = self.movedim(dim, -1).sort(dim=-1, stable=True)
     place = aten.arange(ordered.shape[-1], device=self.device)
     begins = aten.zeros_like(order)
@@ -234,7 +234,7 @@ def nanmedian_along(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tens
     if not self.dim():
         return self.clone(), aten.zeros_like(self, dtype=int64)
     if not self.shape[dim]:
-        raise ValueError("nanmedian of nothing")  # said in full by the CPU's kernel
+        raise ValueError("nanmedian of nothing")  # the CPU's kernel explains it
     valid = aten.logical_not(aten.isnan(self)).sum([dim], True)
     middle = aten.div((valid - 1).clamp(min=0), 2, rounding_mode="floor")
     return _picked(self, self.sort(dim=dim, stable=True)[1].gather(dim, middle), dim, keepdim)

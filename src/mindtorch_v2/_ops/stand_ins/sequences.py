@@ -32,7 +32,7 @@ def masked_softmax(self: Tensor, mask: Tensor, dim: int | None, mask_type: int |
     by_keys = mask_type == 1
     if mask_type not in (0, 1, 2) or tuple(mask.shape) != (
             (self.shape[0], self.shape[-1]) if by_keys else tuple(self.shape)[-2:] if mask_type == 0 else self.shape):
-        raise ValueError("a mask of another shape or type")  # said in full by the CPU's kernel
+        raise ValueError("a mask of another shape or type")  # the CPU's kernel explains it
     wide = mask[:, None, None, :] if by_keys else mask
     return aten._softmax(self.masked_fill(wide, -math.inf), -1 if dim is None else dim, False)
 

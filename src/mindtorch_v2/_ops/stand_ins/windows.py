@@ -126,7 +126,7 @@ def max_unpool3d(self: Tensor, indices: Tensor, output_size: Any, stride: Any, p
 
 def _unpooled(self: Tensor, indices: Tensor, output_size: Any, spatial: int) -> Tensor:
     if indices.shape != self.shape or indices.dtype is not int64 or 0 in self.shape[1:]:
-        raise ValueError("indices of another shape or type, or none")  # said in full by the CPU's kernel
+        raise ValueError("indices of another shape or type, or none")  # the CPU's kernel explains it
     alert(f"max_unpooling{spatial}d_forward_out")
     return _put_back(self, indices, self.shape[:-spatial], tuple(int(n) for n in output_size), False)
 
@@ -236,7 +236,7 @@ def _cut(x: Tensor, cuts: list[tuple[int, int, int]]) -> Tensor:
 def im2col(self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
     """Window contents: channels and taps, then positions."""
     if self.dim() not in (3, 4):
-        raise ValueError("planes of another number of dimensions")  # said in full by the CPU's kernel
+        raise ValueError("planes of another number of dimensions")  # the CPU's kernel explains it
     blocks = Blocks(self.shape[-2:], kernel_size, dilation, padding, stride)
     if min(blocks.out) < 1 or 0 in self.shape[-3:]:
         raise ValueError("no window fits")
@@ -252,7 +252,7 @@ def col2im(self: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padd
     sizes = tuple(int(n) for n in output_size) if hasattr(output_size, "__len__") else (int(output_size),) * 2
     blocks = Blocks(sizes, kernel_size, dilation, padding, stride)
     if self.dim() not in (2, 3) or self.shape[-2] % math.prod(blocks.kernel) or self.shape[-1] != math.prod(blocks.out):
-        raise ValueError("contents of other windows")  # said in full by the CPU's kernel
+        raise ValueError("contents of other windows")  # the CPU's kernel explains it
     top, left = blocks.padding
     lead = (*self.shape[:-2], self.shape[-2] // math.prod(blocks.kernel))
     split = self.reshape(*lead, *blocks.kernel, *blocks.out)

@@ -1,4 +1,4 @@
-"""`torch.fx.passes`: `shape_prop`; the other passes say that they are not here."""
+"""`torch.fx.passes`: `shape_prop`; the other passes are refused."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its values."""
+    """The facts about a tensor, without its values."""
 
     shape: Size
     dtype: dtype
@@ -28,7 +28,7 @@ class TensorMetadata(NamedTuple):
 
 
 def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
-    """What is known of a tensor."""
+    """The facts about a tensor."""
     layout = None
     if include_contiguity:
         layout = next((one for one in (contiguous_format, channels_last, channels_last_3d)

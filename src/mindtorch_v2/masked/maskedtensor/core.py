@@ -32,7 +32,7 @@ def is_masked_tensor(obj: Any, /) -> bool:
 
 
 def _tensors_match(a: Tensor, b: Tensor, exact: bool = True, rtol: float = 1e-05, atol: float = 1e-08) -> bool:
-    """Whether two plain tensors hold the same, in the same layout."""
+    """Whether two plain tensors have equal elements and the same layout."""
     if is_masked_tensor(a) or is_masked_tensor(b):
         raise ValueError("Neither a nor b can be a MaskedTensor.")
     if a.layout != b.layout:
@@ -83,7 +83,7 @@ def _wrap_result(result_data: Any, result_mask: Any) -> Any:
 
 
 class _Data(Function):
-    """The data of a masked tensor; its gradient has the mask again."""
+    """The data of a masked tensor; its gradient has the mask."""
 
     @staticmethod
     def forward(ctx: Any, masked: Any) -> Any:
@@ -160,7 +160,7 @@ class MaskedTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Functions whose gradient needs the mask are taken here, the rest goes on to dispatch."""
+        """Take the functions whose gradient needs the mask; the others go on to dispatch."""
         from .functions import taken
         kwargs = kwargs or {}
         function = taken(func)

@@ -69,7 +69,7 @@ _AT_FUNCTION: dict[str, Any] = {
 
 
 def taken(function: Any) -> Any:
-    """What stands for a function of `torch` or a method when a masked tensor is among its arguments; or None."""
+    """The function that replaces one of `torch`, or a method, for masked tensors; or None."""
     return _AT_FUNCTION.get(getattr(function, "__name__", ""))
 
 

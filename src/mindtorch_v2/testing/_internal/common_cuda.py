@@ -1,4 +1,4 @@
-"""`torch.testing._internal.common_cuda`: what there is of CUDA. Nothing."""
+"""`torch.testing._internal.common_cuda`: there is no CUDA."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_tf32_off(f: Any) -> Any:
 
 
 def xfailIfSM89(func: Any) -> Any:
-    """Expect a failure on some device: the test runs, there is none."""
+    """Expect a failure on some device: there is none, so the test runs."""
     return func
 
 
@@ -73,7 +73,7 @@ def tf32_enabled() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Flags and marks for what is not here, by the way they are named."""
+    """Flags and marks for missing devices, by the form of their names."""
     if name.startswith(("PLATFORM_SUPPORTS_", "TEST_", "SM", "IS_SM", "CDNA")):
         return False
     if name.startswith(("xfailIf", "xfailCUDA")):

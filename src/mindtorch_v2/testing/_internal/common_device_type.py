@@ -23,7 +23,7 @@ SkipSpec = namedtuple("SkipSpec", ["op", "variant", "device_type", "dtypes", "re
 
 
 def __getattr__(name: str) -> Any:
-    """Marks that concern other devices leave a test on the CPU as it is."""
+    """Marks for other devices do not change a test on the CPU."""
     others = ("CUDA", "ROCM", "Rocm", "XPU", "MPS", "HPU", "XLA", "Lazy", "Meta", "PRIVATEUSE1", "GPU")
     if name.startswith(tuple(f"skip{one}If" for one in others)):
         return skipCUDAIf if name.endswith("If") else runs_anyway
@@ -125,7 +125,7 @@ def skipCPUIf(dep: Any, reason: str) -> Callable[[Test], Test]:
 
 
 def skipCUDAIf(dep: Any = None, reason: str = "") -> Callable[[Test], Test]:
-    """Skip on CUDA if something holds: the test runs, it is on the CPU."""
+    """Skip on CUDA if something holds: this is the CPU, so the test runs."""
     return lambda fn: fn
 
 
@@ -140,7 +140,7 @@ def expectedFailureCPU(fn: Test) -> Test:
 
 
 def deviceCountAtLeast(num_required_devices: int) -> Callable[[Test], Test]:
-    """Give a test a list of devices, and skip it unless there are so many: there is one CPU."""
+    """Give a test a list of devices, and skip it if there are fewer: there is one CPU."""
 
     def mark(fn: Test) -> Test:
         setattr(fn, _DEVICES, num_required_devices)
@@ -150,7 +150,7 @@ def deviceCountAtLeast(num_required_devices: int) -> Callable[[Test], Test]:
 
 
 def largeTensorTest(size: Any, device: Any = None, inductor: bool = False) -> Callable[[Test], Test]:
-    """Skip unless a device has so much memory, in bytes or as "12GB"."""
+    """Skip unless a device has this much memory, in bytes or as "12GB"."""
     units = {"KB": 1, "MB": 2, "GB": 3}
     wanted = size if isinstance(size, int) else int(float(size[:-2]) * 1024 ** units[size[-2:].upper()])
     return skipIf(_free_memory() < wanted, f"Insufficient memory: {size} needed", None)
@@ -237,7 +237,7 @@ class ops(over):
 
 
 class DeviceTypeTestBase(TestCase):
-    """What tests of a device have besides: the device."""
+    """The base of tests of a device, which know the device."""
 
     device_type = "generic_device_type"
 
@@ -308,7 +308,7 @@ def get_all_device_types() -> list[str]:
 
 
 def has_cusolver() -> bool:
-    """Whether there is NVIDIA's library for linear algebra: no."""
+    """Whether NVIDIA's library for linear algebra is there: no."""
     return False
 
 

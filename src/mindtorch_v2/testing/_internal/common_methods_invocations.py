@@ -1,6 +1,6 @@
 """`torch.testing._internal.common_methods_invocations`: the common ops, for tests that run over all of them.
 
-One line an op: its name, the dtypes it takes (b: bool, i: integers, f: floats, c: complex) and NumPy's function. What
+One line per op: its name, the dtypes it takes (b: bool, i: integers, f: floats, c: complex) and NumPy's function. What
 PyTorch's own list has besides (some four hundred more ops, samples for single ones, a second form in Python of many)
 is not here.
 """
@@ -316,7 +316,7 @@ sparse_masked_reduction_ops: list[OpInfo] = []
 
 
 def _lists(number: int) -> Callable[..., Iterator[SampleInput]]:
-    """Samples of an op of so many lists."""
+    """Samples of an op of this many lists."""
 
     def samples(op: Any, device: Any, dtype: dtype, requires_grad: bool, **kwargs: Any) -> Iterator[SampleInput]:
         for count in (1, 4):
@@ -347,7 +347,7 @@ foreach_other_op_db: list[ForeachFuncInfo] = []
 
 
 def mask_not_all_zeros(shape: Any) -> Any:
-    """A random mask that lets something through."""
+    """A random mask that is not all zeros."""
     if 0 in tuple(shape):
         raise AssertionError("a mask without elements lets nothing through")
     mask = aten.rand(shape) > 0.5

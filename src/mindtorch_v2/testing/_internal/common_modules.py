@@ -36,7 +36,7 @@ class FunctionInput:
 
 
 class ModuleInput:
-    """What a module is made with and called with, and a function that says what it should give.
+    """A module's constructor and call arguments, and a function for the expected result.
 
     >>> case = ModuleInput(FunctionInput(2, 3), reference_fn=lambda module, parameters, x: parameters[0].shape)
     >>> case.reference_fn(nn.Linear(2, 3), None)
@@ -52,7 +52,7 @@ class ModuleInput:
 
 
 def _on_copies(reference: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
-    """Ask a reference, which must not see what the module did to its inputs."""
+    """Call a reference on copies, because the module may change its inputs."""
     return reference(module, list(module.parameters()), *deepcopy(args), **deepcopy(kwargs))
 
 
@@ -64,7 +64,7 @@ class ModuleErrorEnum(enum.Enum):
 
 
 class ErrorModuleInput:
-    """What a module refuses, and how."""
+    """Arguments that a module refuses, and its error."""
 
     __slots__ = ["error_on", "error_regex", "error_type", "module_error_input"]
 

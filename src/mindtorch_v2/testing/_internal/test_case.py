@@ -107,7 +107,7 @@ class _Comparison:
                 return
             if not isinstance(value, ARRAYS):
                 unittest.TestCase.assertEqual(self.case, x, y, self.text(""))
-        # A number has no dtype to speak of, and an array's is compared as the tensor's that it makes.
+        # A number's dtype does not count; an array's is compared as that of the tensor made from it.
         pair: list[Any] = [value if isinstance(value, Tensor) else as_tensor(value) for value in (x, y)]
         if self.exact_coalesced and pair[0].is_sparse and pair[0].is_coalesced() != pair[1].is_coalesced():
             self.fail("one tensor is coalesced, the other is not", place)

@@ -418,7 +418,7 @@ def pixel_unshuffle(self: NpuArray, downscale_factor: int) -> NpuArray:
 def put(self: NpuArray, index: NpuArray, source: NpuArray, accumulate: bool) -> NpuArray:
     """A copy with elements replaced, or added to, by their positions in the flat array."""
     if index.size != source.size:
-        raise IndexError("as many elements as numbers are needed")  # said in full by the CPU's kernel
+        raise IndexError("as many elements as numbers are needed")  # the CPU's kernel explains it
     if not accumulate:
         alert("put_")
     out = new(self, self.shape)
