@@ -16,6 +16,7 @@ from .advice import Advice, advise
 from .breakdown import PART_WORDS, StepBreakdown, step_breakdown
 from .device.launches import launch_of
 from .device.work import DeviceWork, device_work
+from .figures import percent_text, time_text
 from .memory_peak import MemoryPeak, memory_peaks
 from .operators import OperatorRow, operators
 from .places import Places
@@ -103,8 +104,6 @@ class Analysis:
 
         A single step that took longer than all others together is named instead of included.
         """
-        from .figures import percent_text
-
         breakdown = self.breakdown
         average, longest = breakdown.average, breakdown.apart
         if average is None or not len(self.trace):
@@ -122,6 +121,4 @@ class Analysis:
 
 
 def _time(time_us: float) -> str:
-    from .figures import time_text
-
     return time_text(time_us * 1000)

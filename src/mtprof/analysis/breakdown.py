@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..views.step_summary import PARTS, StepRow, step_summary
+from .figures import percent_text, time_text
 from .steps import StepSource
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ class StepBreakdown:
     @property
     def differ(self) -> str:
         """A sentence about the typical step, if the average one is far from it, because steps differ much."""
-        from .figures import percent_text, time_text
-
         typical, average = self.typical, self.average
         if typical is None or average is None or not typical.wall_us:
             return ""

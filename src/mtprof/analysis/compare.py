@@ -18,6 +18,7 @@ import numpy as np
 
 from ..schema import PYTHON_KINDS, Kind
 from ..views.step_summary import PARTS
+from .figures import time_text
 
 if TYPE_CHECKING:
     from .analysis import Analysis
@@ -76,8 +77,6 @@ class Comparison:
     @property
     def summary(self) -> str:
         """One sentence."""
-        from .figures import time_text
-
         step = self.step
         what = "A step" if self.before_steps > 1 or self.after_steps > 1 else "The recording"
         ratio = f"{step.ratio:+.1%}" if step.ratio is not None else "new"

@@ -16,6 +16,7 @@ import numpy as np
 from ..builder import put_in_order
 from ..schema import DEVICE_KINDS, PYTHON_KINDS, TABLES, Kind
 from ..tables.check import problems
+from ..tables.links import forward_of
 from ..trace import Trace
 from .figures import counted
 
@@ -99,8 +100,6 @@ def _before_launch(trace: Trace, work: np.ndarray) -> int:
 
 
 def _unpaired(trace: Trace) -> Iterator[Ailment]:
-    from ..tables.links import forward_of
-
     events = trace.events
     backward = np.flatnonzero((events["kind"] == Kind.BACKWARD) & (events["sequence"] >= 0))
     alone = backward[forward_of(trace)[backward] < 0] if len(backward) else backward

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..devices import device_name
+from ..views.memory_timeline import ORDER, totals
 from .places import Place
 
 if TYPE_CHECKING:
@@ -146,8 +147,6 @@ def _categories(analysis: Analysis, device: str) -> list[Holder]:
         return []
     if (analysis.trace.uses["row"] < 0).any():  # a file from elsewhere, whose uses belong to no op
         return []
-    from ..views.memory_timeline import ORDER, totals
-
     _, by_category = totals(analysis.memory_profile, device)
     if not len(by_category):
         return []

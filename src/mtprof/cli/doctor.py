@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import warnings
 
-from .files import add_force, check_target
+from .files import add_force, check_target, read
 from .output import SETTINGS, line, note, print_json, working
 
 EXAMPLES = """
@@ -29,7 +29,6 @@ def run(options: argparse.Namespace) -> int:
     from ..analysis.health import Ailment, examine, repaired
     from ..errors import CutShort
     from ..recording import Recording
-    from .files import read
     from .formats import format_of, write
 
     if options.repair:

@@ -18,7 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .errors import CommandError
-from .files import add_force, check_target
+from .files import add_force, check_target, read, stem
 from .output import SETTINGS, note, working
 
 if TYPE_CHECKING:
@@ -202,7 +202,6 @@ def _check_recording(options: argparse.Namespace, recording: str) -> None:
 
 def _chrome(options: argparse.Namespace, recording: str) -> str | None:
     """The Chrome trace to write, if the user wants one."""
-    from .files import stem
     from .formats import FORMATS
 
     if options.chrome is None:
@@ -342,8 +341,6 @@ def _leave(options: argparse.Namespace, settings: Any, there: dict[str, tuple[in
            chrome: str | None, code: int) -> int:
     """Write files and a summary after the program has ended; returns the exit code if the program itself succeeded."""
     from ..launch.settings import numbered
-    from .files import read
-
     left: dict[str, Any] = {"exit_code": code, "recordings": [], "chrome": None, "report": None}
     cycle = 0
     while os.path.exists(made := numbered(settings.recording, cycle)) and there.get(made) != _identity(made):
@@ -377,8 +374,6 @@ def _why_none(settings: Settings, code: int) -> str:
 
 def _from_torch(made: str, path: str) -> None:
     """Convert PyTorch's trace to a recording."""
-    from .files import read
-
     try:
         read(made).save(path)
     finally:
@@ -390,7 +385,6 @@ def _report(options: argparse.Namespace, recording: str, found: Recording) -> st
 
     if find_spec("mtprof.report") is None:
         return None
-    from .files import stem
     from .report import write
 
     page = f"{stem(recording)}.html"

@@ -43,7 +43,7 @@ def profile_cell(shell: Any, line: str, cell: str) -> Recording | None:
     flags = dict.fromkeys(FLAGS, not given.light)
     with runtime.profiler.profile(**flags) as profile:
         outcome = shell.run_cell(cell, store_history=False)
-    found = _recording(runtime, profile, given.output)
+    found = _recording(profile, given.output)
     shell.user_ns[NAME] = found
     # The cell has shown its own error; a result after it would look like success.
     return found if outcome.success else None
@@ -59,7 +59,7 @@ def _runtime(torch_wanted: bool) -> Any:
     return importlib.import_module("mindtorch_v2")
 
 
-def _recording(runtime: Any, profile: Any, output: str | None) -> Recording:
+def _recording(profile: Any, output: str | None) -> Recording:
     own = getattr(profile, "trace", None)
     if own is not None:
         found = Recording(own, source="cell")

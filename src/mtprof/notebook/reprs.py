@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..analysis import Analysis
 from ..analysis.figures import counted, share_text, size_text, time_text
+from ..recording import Recording
+from ..views.function_event_avg import FunctionEventAvg
+from ..views.step_summary import PARTS
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -45,8 +49,6 @@ def paragraph(text: str, tag: str = "p") -> str:
 
 def event_list(events: EventList) -> str:
     """Averages by self time, or the first events."""
-    from ..views.function_event_avg import FunctionEventAvg
-
     if events and isinstance(events[0], FunctionEventAvg):
         rows = sorted(events, key=lambda row: -(row.self_cpu_time_total + row.self_device_time_total))
         whole = sum(row.self_cpu_time_total for row in events) or 1.0
@@ -67,8 +69,6 @@ def _more(count: int, what: str) -> str:
 
 def step_summary(summary: StepSummary) -> str:
     """A row per step, with the parts as shares of a bar."""
-    from ..views.step_summary import PARTS
-
     cells = [[label, time_text(1000 * row.wall_us), *(f"{time_text(1000 * row.part_us(part))} "
               f"({share_text(row.fractions[part])})" for part in PARTS), f"{row.ops:,}"]
              for label, row in [*((str(row.step), row) for row in summary.rows[:ROWS]), ("total", summary.totals)]]
@@ -91,9 +91,6 @@ def module_tree(tree: ModuleTree) -> str:
 
 def recording(found: Recording) -> str:
     """The headline, a typical step, the busiest ops and the first findings."""
-    from ..analysis import Analysis
-    from ..views.step_summary import PARTS
-
     analysis = Analysis(found)
     trace = found.trace
     parts = [paragraph(f"{found.source or 'Recording'}: {counted(len(trace), 'event')}, "
@@ -124,6 +121,4 @@ def recording(found: Recording) -> str:
 
 def trace(found: Trace) -> str:
     """As a recording."""
-    from ..recording import Recording
-
     return recording(Recording(found))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import BadFile
+from ..loading import load
 from ..views.rows import Rows
 from .clocks import one_clock
 from .digest import PARTS, Digest
@@ -139,8 +140,6 @@ class Ranks:
 
     def recording(self, rank: int) -> Recording:
         """One rank's whole recording."""
-        from ..loading import load
-
         for one in self._files:
             if one.rank == rank:
                 return load(one.path)

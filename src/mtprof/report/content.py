@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis import Analysis, OperatorRow, compare
+from ..analysis.device.temporal import temporal_breakdown
 from ..analysis.health import examine
 from ..errors import MissingTable
 from ..export.memory_page import page_data as memory_chart
@@ -68,8 +69,6 @@ def overview(analysis: Analysis) -> dict[str, Any]:
 
 def device_idle(analysis: Analysis) -> list[dict[str, Any]]:
     """How long each device worked, while the recording ran."""
-    from ..analysis.device.temporal import temporal_breakdown
-
     return [asdict(row) for row in temporal_breakdown(analysis)]
 
 

@@ -20,7 +20,7 @@ import orjson
 from ..arguments import decode_arguments, encode_arguments
 from ..builder import TraceBuilder
 from ..errors import BadFile
-from ..files import atomic_file
+from ..files import atomic_file, write_atomically
 from ..names import frame_text, parse_frame
 from ..schema import Kind
 from ..tables.told_modules import with_told_modules
@@ -81,8 +81,6 @@ def _clean(values: list[Any]) -> list[Any]:
 
 def write_csv(trace: Trace, path: str) -> None:
     """Write the table as CSV, compressed if the name ends in `.gz`."""
-    from ..files import write_atomically
-
     columns = table(trace)
 
     def chunks() -> Iterator[bytes]:

@@ -20,7 +20,7 @@ def _kind(a: Array) -> str:
     return f"torch.{pretty(FROM_NUMPY[a.dtype])}Tensor"
 
 
-def _check(weight: Array, indices: Array, offsets: Array, per_sample_weights: Array | None, padding_idx: int) -> None:
+def _check(weight: Array, indices: Array, offsets: Array, per_sample_weights: Array | None) -> None:
     for name, a in (("indices", indices), ("offsets", offsets)):
         if a.dtype not in (np.int64, np.int32):
             raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: "
@@ -55,7 +55,7 @@ def embedding_bag(weight: Array, indices: Array, offsets: Array, scale_grad_by_f
     """`(result, bag of every index, size of every bag, which row each maximum came from)`."""
     if mode not in (SUM, MEAN, MAX):
         raise RuntimeError("`mode` must be sum, mean, or max: 0, 1 or 2")
-    _check(weight, indices, offsets, per_sample_weights, padding_idx)
+    _check(weight, indices, offsets, per_sample_weights)
     if include_last_offset and not len(offsets):
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
     count = len(offsets) - include_last_offset

@@ -325,7 +325,7 @@ def angle(a: Array) -> Array:
 @broadcasting
 def complex_from_parts(real: Array, imag: Array) -> Array:
     """A complex number from its real and imaginary part."""
-    to = _complex_of("complex", real, imag)
+    to = _complex_of(real, imag)
     result = np.empty(np.broadcast_shapes(real.shape, imag.shape), to)
     result.real, result.imag = real, imag
     return result
@@ -334,13 +334,13 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
 @broadcasting
 def complex_from_polar(size: Array, argument: Array) -> Array:
     """A complex number from its modulus and argument."""
-    to = _complex_of("polar", size, argument)
+    to = _complex_of(size, argument)
     result = np.empty(np.broadcast_shapes(size.shape, argument.shape), to)
     result.real, result.imag = size * np.cos(argument), size * np.sin(argument)
     return result
 
 
-def _complex_of(name: str, first: Array, second: Array) -> np.dtype:
+def _complex_of(first: Array, second: Array) -> np.dtype:
     found = COMPLEX_OF.get(first.dtype)
     if found is None or second.dtype not in COMPLEX_OF:
         raise RuntimeError(

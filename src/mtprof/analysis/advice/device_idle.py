@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..device.idle import idle_times
 from ..figures import percent_text
 from .finding import Clean, Figure, Finding, Result, Unknown
 
@@ -16,11 +17,10 @@ CHANGES = {
     "data": "Meanwhile the host waits for data: speed up the loader first (`num_workers`, `prefetch_factor`).",
     "synchronisation": "The host waits for the device and then has to catch up: move `.item()`, `.cpu()`, printing and "
                        "synchronising calls out of the loop.",
-    "host": "The host launches too slowly: launch fewer and larger ops (a larger batch, fused ops and "
-    "optimizers), "
-            "and move Python work out of the loop.",
+    "host": "The host launches too slowly: launch fewer and larger ops (a larger batch, fused ops and optimizers), and "
+            "move Python work out of the loop.",
     "kernel": "Work was queued, but the device started it late: look for copies, events and other streams that it "
-    "waits for.",
+              "waits for.",
 }
 WORDS = {"data": "the host waits for data", "synchronisation": "the host waits in a synchronising call",
          "host": "the host has not launched the next work yet", "kernel": "work is queued but not started"}
@@ -28,8 +28,6 @@ WORDS = {"data": "the host waits for data", "synchronisation": "the host waits i
 
 def look(analysis: Analysis) -> Result:
     """Stretches without any work on a device, by what the host did meanwhile."""
-    from ..device.idle import idle_times
-
     steps = analysis.steps
     # Leave out the warm-up: the host prepares things there only once, so nothing could be saved later.
     found = idle_times(analysis, (int(steps.start_ns[analysis.breakdown.warmup]), int(steps.end_ns.max()))

@@ -11,7 +11,7 @@ from ...names import parse_frame
 from ...schema import Kind
 from ..breakdown import warmup
 from ..figures import time_text
-from ..places import is_users
+from ..places import Place, is_users
 from .basis import any_step_of, python_own_ns
 from .finding import Clean, Figure, Finding, Result, Unknown
 
@@ -61,8 +61,6 @@ def look(analysis: Analysis) -> Result:
     frame = parse_frame(trace.names[worst])
     place = analysis.places.of_rows(those, own[those].astype(float))
     if is_users(frame):
-        from ..places import Place
-
         place = Place(*frame)
     return Finding("slow-first-steps", f"The first {'step takes' if slow == 1 else f'{slow} steps take'} "
                    f"{time_text(excess)} more than the later ones, most of it in {trace.names[worst]}.",

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...names import parse_frame
 from ...schema import Kind
 from ..figures import percent_text, share_text, time_text
+from ..places import is_users
 from ..steps import LOADER
-from .basis import named
+from .basis import during, inside, named
 from .finding import Clean, Figure, Finding, Result
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def look(analysis: Analysis) -> Result:
     figures = [Figure("share of a step", share, "share"), Figure("per step", each, "ns"),
                Figure("steps", len(rows), "count"),
                Figure("workers", "yes" if workers else "none: batches are made in the training loop", "text")]
-    busiest = _busiest(analysis, scopes)
+    busiest = _busiest(analysis)
     if busiest:
         figures.append(Figure("most of it in", busiest, "text"))
     # With workers the wait can drop to zero. Without workers it can too, if there is a spare core.
@@ -49,16 +51,11 @@ def look(analysis: Analysis) -> Result:
                    figures, change, analysis.places.of_rows(scopes), int(data), share, page="timeline", query=LOADER)
 
 
-def _busiest(analysis: Analysis, scopes: np.ndarray) -> str:
+def _busiest(analysis: Analysis) -> str:
     """The user's function, or else the op, that took most of the time in the loader."""
     events = analysis.trace.events
     elapsed = analysis.trace.duration_ns
-    from ..places import is_users
-    from .basis import during, inside
-
     calls = np.flatnonzero(events["kind"] == Kind.PYTHON)
-    from ...names import parse_frame
-
     users = np.array([is_users(parse_frame(name)) for name in analysis.trace.names], bool)
     calls = calls[users[events["name"][calls]]]
     rows = calls[during(analysis, calls, LOADER)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...schema import Kind
 from ...tables.links import forward_of
+from ...tables.tree import nearest
 from ..figures import counted, percent_text, time_text
 from .basis import DATA, OPTIMIZER_SCOPES, inside, medians, span_ns, step_count, top_ops
 from .finding import Clean, Figure, Finding, Result
@@ -80,8 +81,6 @@ def look(analysis: Analysis) -> Result:
 
 
 def _in_backward(analysis: Analysis) -> np.ndarray:
-    from ...tables.tree import nearest
-
     events = analysis.trace.events
     backward = events["kind"] == Kind.BACKWARD
     return nearest(events["parent"], backward) >= 0 if backward.any() else backward
@@ -89,8 +88,6 @@ def _in_backward(analysis: Analysis) -> np.ndarray:
 
 def _backward_ns(analysis: Analysis, rows: np.ndarray) -> float:
     """The time of the backward of some ops: of the nodes that they, or ops inside them, recorded."""
-    from ...tables.tree import nearest
-
     events = analysis.trace.events
     forward = forward_of(analysis.trace)
     engine = np.flatnonzero((events["kind"] == Kind.BACKWARD) & (forward >= 0))

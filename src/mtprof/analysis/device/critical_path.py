@@ -16,6 +16,7 @@ from ...schema import PYTHON_KINDS, Kind
 from ...tables.nesting import enclosing_rows
 from ...tables.tree import lifted
 from ..intervals import covered, union
+from .waits import sync_rows
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -61,8 +62,6 @@ class CriticalPath:
 
 def critical_path(analysis: Analysis) -> CriticalPath:
     """The path of the whole recording."""
-    from ..advice.synchronisation import sync_rows
-
     trace, events = analysis.trace, analysis.trace.events
     if not len(trace):
         return CriticalPath(0, {}, [], [])

@@ -10,6 +10,8 @@ import numpy as np
 from ...schema import Kind
 from ..intervals import Intervals, gaps, intersection, length, union
 from ..places import Place
+from ..steps import LOADER
+from .waits import sync_rows
 from .work import DeviceWork
 
 if TYPE_CHECKING:
@@ -50,9 +52,6 @@ def idle_times(analysis: Analysis, window: tuple[int, int] | None = None) -> lis
 
 
 def _of(analysis: Analysis, own: DeviceWork, window: tuple[int, int] | None) -> IdleTime:
-    from ..advice.synchronisation import sync_rows
-    from ..steps import LOADER
-
     trace, events = analysis.trace, analysis.trace.events
     start, end = events["start_ns"][own.rows], events["end_ns"][own.rows]
     low, high = window or (int(start.min()), int(end.max()))
