@@ -61,6 +61,19 @@ def gpt(torch: Any, layers: int = 2, width: int = 128, heads: int = 4, batch: in
     return step
 
 
+def _training(torch: Any, model: Any, optimizer: Any, x: Any, y: Any) -> Work:
+    """One step of a classifier."""
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
 def cnn(torch: Any, batch: int = 16, channels: int = 32) -> Work:
     """One step of a digit classifier: two convolutions with batch norm and pooling, two linear layers."""
     nn = torch.nn
@@ -71,16 +84,7 @@ def cnn(torch: Any, batch: int = 16, channels: int = 32) -> Work:
         nn.Flatten(), nn.Linear(2 * channels * 7 * 7, 4 * channels), nn.ReLU(), nn.Linear(4 * channels, 10),
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    x, y = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
+    return _training(torch, model, optimizer, torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,)))
 
 
 def lstm(torch: Any, features: int = 64, hidden: int = 128, batch: int = 16, length: int = 32) -> Work:
@@ -90,12 +94,23 @@ def lstm(torch: Any, features: int = 64, hidden: int = 128, batch: int = 16, len
     recurrent, head = nn.LSTM(features, hidden, batch_first=True), nn.Linear(hidden, 10)
     optimizer = torch.optim.Adam([*recurrent.parameters(), *head.parameters()], lr=1e-3)
     x, y = torch.randn(batch, length, features), torch.randint(0, 10, (batch,))
+    return _training(torch, lambda x: head(recurrent(x)[0][:, -1]), optimizer, x, y)
+
+
+def _resnet(torch: Any, blocks: list[Any], channels: int, batch: int, size: int) -> Work:
+    """Forward and backward of a residual network for 1000 classes, in training mode."""
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, stride=2, padding=1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(channels, 1000),
+    )
+    x, y = torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
 
     def step() -> Any:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(head(recurrent(x)[0][:, -1]), y)
+        model.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
-        optimizer.step()
         return loss
 
     return step
@@ -124,19 +139,7 @@ def resnet18(torch: Any, batch: int = 2, size: int = 64) -> Work:
     torch.manual_seed(0)
     stages = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
     blocks = [block for a, b, s in stages for block in (Block(a, b, s), Block(b, b, 1))]
-    model = nn.Sequential(
-        nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2, padding=1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000),
-    )
-    x, y = torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
-
-    def step() -> Any:
-        model.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        return loss
-
-    return step
+    return _resnet(torch, blocks, 512, batch, size)
 
 
 def resnet50(torch: Any, batch: int = 1, size: int = 224) -> Work:
@@ -167,19 +170,7 @@ def resnet50(torch: Any, batch: int = 1, size: int = 224) -> Work:
         for i in range(count):
             blocks.append(Block(channels, inner, stride if i == 0 else 1))
             channels = 4 * inner
-    model = nn.Sequential(
-        nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
-        nn.MaxPool2d(3, stride=2, padding=1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000),
-    )
-    x, y = torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
-
-    def step() -> Any:
-        model.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        return loss
-
-    return step
+    return _resnet(torch, blocks, 2048, batch, size)
 
 
 def bert_base(torch: Any, batch: int = 1, length: int = 128) -> Work:

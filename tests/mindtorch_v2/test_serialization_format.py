@@ -112,25 +112,8 @@ def put_pickle(path: Path, pickled: bytes) -> None:
 
 @pytest.mark.parametrize(
     "dtype_name",
-    [
-        "float32",
-        "float64",
-        "float16",
-        "bfloat16",
-        "float8_e4m3fn",
-        "float8_e5m2",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "bool",
-        "complex64",
-        "complex128",
-    ],
+    ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "int16", "int32", "int64",
+     "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128"],
 )
 @pytest.mark.parametrize("mmap", [False, True])
 def test_every_dtype(path: Path, dtype_name: str, mmap: bool) -> None:

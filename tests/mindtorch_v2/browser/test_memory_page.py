@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium_devtools import Chromium, find_chromium
+from chromium_devtools import Chromium
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler._memory_profiler import MemoryProfile, MemoryProfileTimeline
@@ -16,15 +15,6 @@ from mtprof.builder import TraceBuilder
 from mtprof.trace import ThreadInfo
 
 EVIL = "</script><script>document.title = 'broken'</script>"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip("Chromium is not installed")
-    with Chromium(executable, tmp_path_factory.mktemp("chromium")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

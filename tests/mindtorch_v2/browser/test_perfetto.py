@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium_devtools import Chromium, find_chromium
 from perfetto_page import DIALOG, PerfettoPage, find_perfetto, serve
 
 from mindtorch_v2._backends.npu.sim import build
@@ -23,15 +22,6 @@ Open = Callable[[bytes], PerfettoPage]
 
 ON_THREADS = ("from slice s join thread_track on s.track_id = thread_track.id join thread using (utid) "
               "join process using (upid)")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip("Chromium is not installed")
-    with Chromium(executable, tmp_path_factory.mktemp("chromium")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium_devtools import Chromium, find_chromium
+from chromium_devtools import Chromium
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
@@ -18,8 +18,6 @@ from mtprof.report import write_report
 from mtprof.schema import Kind
 from mtprof.trace import ThreadInfo
 
-EXECUTABLE = find_chromium()
-pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="Chromium is not installed")
 HOSTILE = "</script><img src=x onerror=\"window.hacked=1\"><b>&amp;{{data}}"
 
 
@@ -87,13 +85,6 @@ class Page:
         self.value(f"location.hash = {json.dumps('#/' + page)}")
         self.wait(f"document.querySelector('main').dataset.page === {json.dumps(page.split('?')[0])} "
                   f"&& document.querySelector('main').dataset.shown === location.hash")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    assert EXECUTABLE is not None
-    with Chromium(EXECUTABLE, tmp_path_factory.mktemp("chromium"), timeout=90) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

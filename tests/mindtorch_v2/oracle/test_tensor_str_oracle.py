@@ -15,20 +15,8 @@ from mindtorch_v2 import _tensor_str
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
 DTYPE_NAMES = [
-    "float32",
-    "float64",
-    "float16",
-    "bfloat16",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "int64",
-    "int32",
-    "int8",
-    "uint8",
-    "uint16",
-    "bool",
-    "complex64",
-    "complex128",
+    "float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32", "int8", "uint8",
+    "uint16", "bool", "complex64", "complex128",
 ]
 
 
