@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from ._dispatch.dispatcher import write_results
 from ._dispatch.namespace import LOOKUPS, aten, late_names
 from ._dispatch.registry import OVERLOADS
+from ._numpy_names import NAMES, TENSOR_NAMES, torch_names
+
+NUMPY_NAMES = {**NAMES, **TENSOR_NAMES}
 
 
 def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
     """A function that calls an op, which is compiled when it is first called."""
 
     def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        made = getattr(aten, op)(*args, **kwargs)
+        called = getattr(aten, op)
+        if kwargs and not NUMPY_NAMES.keys().isdisjoint(kwargs):
+            kwargs = torch_names(kwargs, NUMPY_NAMES, signature(called).parameters)
+        made = called(*args, **kwargs)
         return made if out is None else write_results(op, out, made)
 
     function.__name__ = function.__qualname__ = name

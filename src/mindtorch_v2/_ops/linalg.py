@@ -333,8 +333,8 @@ def _inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
 
 
 @choose("linalg_cholesky_ex", where="n")
-def _cholesky_ex(self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+def _cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     if not THREAD.state.autocast:
-        check_matrix("linalg.cholesky", self, square=True)
+        check_matrix("linalg.cholesky", input, square=True)
     return named("linalg_cholesky_ex", ("L", "info"))(
-        aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=check_errors))
+        aten.linalg_cholesky_ex__default(input, upper=upper, check_errors=check_errors))

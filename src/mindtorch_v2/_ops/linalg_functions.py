@@ -52,9 +52,9 @@ declare("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", 
 
 
 @choose("linalg_eig", where="n")
-def linalg_eig(A: Tensor) -> Any:
+def linalg_eig(input: Tensor) -> Any:
     """Eigenvalues and eigenvectors of a square matrix."""
-    return named("linalg_eig", ("eigenvalues", "eigenvectors"))(aten.linalg_eig__default(A))
+    return named("linalg_eig", ("eigenvalues", "eigenvectors"))(aten.linalg_eig__default(input))
 
 
 def _eigvals(self: Tensor) -> Tensor:

@@ -75,10 +75,10 @@ declare("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=
 
 
 @choose("linalg_ldl_factor_ex", where="n")
-def linalg_ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+def linalg_ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """L and D, the exchanges, and what was wrong with each matrix."""
     return named("linalg_ldl_factor_ex", ("LD", "pivots", "info"))(
-        aten.linalg_ldl_factor_ex__default(A, hermitian=hermitian, check_errors=check_errors))
+        aten.linalg_ldl_factor_ex__default(input, hermitian=hermitian, check_errors=check_errors))
 
 
 def _ldl_factor(self: Tensor, hermitian: bool) -> Any:

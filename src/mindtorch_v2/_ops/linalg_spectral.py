@@ -187,14 +187,15 @@ for _overload, _kind in (("", "float"), (".rcond_tensor", "Tensor")):
 
 
 @choose("linalg_pinv", where="n")
-def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
+def linalg_pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,
+                rtol: Any = None) -> Tensor:
     """The pseudo-inverse, of the singular values above a tolerance."""
     tensors = any(isinstance(t, Tensor) for t in (rcond, atol, rtol))
     if rcond is not None:
-        return (aten.linalg_pinv__rcond_tensor if tensors else aten.linalg_pinv__default)(A, rcond, hermitian)
+        return (aten.linalg_pinv__rcond_tensor if tensors else aten.linalg_pinv__default)(input, rcond, hermitian)
     _refuse_complex("linalg.pinv", atol, rtol)
     form = aten.linalg_pinv__atol_rtol_tensor if tensors else aten.linalg_pinv__atol_rtol_float
-    return form(A, atol=atol, rtol=rtol, hermitian=hermitian)
+    return form(input, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
 declare("pinverse(Tensor self, float rcond=1e-15) -> Tensor",
@@ -250,10 +251,10 @@ declare("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=N
 
 
 @choose("linalg_lstsq", where="n")
-def linalg_lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: Any = None) -> Any:
+def linalg_lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: Any = None) -> Any:
     """The solutions of least squares problems, and what the driver found out on the way."""
     return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(
-        aten.linalg_lstsq__default(A, B, rcond, driver=driver))
+        aten.linalg_lstsq__default(input, b, rcond, driver=driver))
 
 
 def _refuse_complex(name: str, atol: Any, rtol: Any) -> None:
@@ -290,7 +291,7 @@ for _overload, _kind, _self in (("", "float", "self"), (".tol_tensor", "Tensor",
 
 
 @choose("linalg_matrix_rank", where="n")
-def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None,
+def linalg_matrix_rank(input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None,
                        rtol: Any = None) -> Tensor:
     """The number of singular values above a tolerance."""
     if tol is not None and (atol is not None or rtol is not None):
@@ -298,9 +299,10 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
                         "atol and rtol")
     tensors = any(isinstance(t, Tensor) for t in (tol, atol, rtol))
     if tol is not None:
-        return (aten.linalg_matrix_rank__tol_tensor if tensors else aten.linalg_matrix_rank__default)(A, tol, hermitian)
+        form = aten.linalg_matrix_rank__tol_tensor if tensors else aten.linalg_matrix_rank__default
+        return form(input, tol, hermitian)
     form = aten.linalg_matrix_rank__atol_rtol_tensor if tensors else aten.linalg_matrix_rank__atol_rtol_float
-    return form(A, atol=atol, rtol=rtol, hermitian=hermitian)
+    return form(input, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
 # -- norms -----------------------------------------------------------------------------------------------------------

@@ -90,9 +90,13 @@ def _splitter(name: str, at: int, least: int) -> None:
             composite=lambda self, indices: aten.tensor_split__indices(self, indices, along(self)))
 
     @choose(name)
-    def face(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        form = "int" if isinstance(indices_or_sections, int) else "array"
-        return getattr(aten, f"{name}__{form}")(input, indices_or_sections)
+    def face(input: Tensor, indices_or_sections: Any = None, *, sections: Any = None,
+             indices: Any = None) -> tuple[Tensor, ...]:
+        given = [one for one in (indices_or_sections, sections, indices) if one is not None]
+        if len(given) != 1:
+            raise TypeError(f"{name}() takes sections or indices, but got {len(given)} arguments for them")
+        form = "int" if isinstance(given[0], int) else "array"
+        return getattr(aten, f"{name}__{form}")(input, given[0])
 
     face.__name__ = face.__qualname__ = name
     face.__doc__ = f"numpy's {name}: `tensor_split` along dimension {at}."

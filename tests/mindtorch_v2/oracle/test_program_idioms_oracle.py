@@ -84,6 +84,36 @@ def test_axis_stands_for_dim(name: str) -> None:
     check(lambda t, x: call(t, x, t.Tensor), data(3, 4))
 
 
+@pytest.mark.parametrize("name", ["median", "nanmedian", "mode", "kthvalue", "quantile", "nanquantile", "aminmax"])
+def test_keepdims_stands_for_keepdim(name: str) -> None:
+    further: dict[str, Any] = {"kthvalue": {"k": 2}, "quantile": {"q": 0.5}, "nanquantile": {"q": 0.5}}.get(name, {})
+    check(lambda t, x: getattr(t, name)(x, axis=0, keepdims=True, **further), data(3, 4))
+    check(lambda t, x: getattr(x, name)(dim=-1, keepdims=True, **further), data(3, 4))
+
+
+@pytest.mark.parametrize("call", [
+    lambda t, x: t.fft.rfft(x, axis=0), lambda t, x: t.fft.irfft(x, n=4, axis=0, norm="ortho"),
+    lambda t, x: t.fft.fft2(x, axis=(1, 0)), lambda t, x: t.fft.fftshift(x, axis=1),
+    lambda t, x: t.linalg.norm(x, axis=1), lambda t, x: t.linalg.vector_norm(x1=x, axis=0, keepdims=True),
+    lambda t, x: t.linalg.vecdot(x=x, y=x, axis=0), lambda t, x: t.special.logsumexp(x, axis=1, keepdims=True),
+    lambda t, x: t.special.xlogy(x=x, x2=x), lambda t, x: t.special.expit(a=x),
+    lambda t, x: t.special.hermite_polynomial_h(x=x.detach(), n=2),
+    lambda t, x: t.trapezoid(x, axis=0), lambda t, x: t.gradient(x, axis=1),
+])
+def test_functions_of_modules_take_numpys_names(call: Any) -> None:
+    check(call, values([[0.5, 1.5, 2.5], [1.0, 2.0, 4.0]], "float64"))
+
+
+@pytest.mark.parametrize("call", [
+    lambda t, x: t.linalg.eig(input=x)[0].real, lambda t, x: t.linalg.cholesky_ex(input=x)[0],
+    lambda t, x: t.linalg.pinv(input=x), lambda t, x: t.linalg.lstsq(input=x, b=x)[0],
+    lambda t, x: t.linalg.matrix_rank(input=x), lambda t, x: t.hsplit(x, sections=1),
+    lambda t, x: t.vsplit(input=x, indices=[1]),
+])
+def test_names_that_the_manual_writes_otherwise(call: Any) -> None:
+    check(call, values([[2.0, 1.0], [1.0, 3.0]], "float64"))
+
+
 @pytest.mark.parametrize("call", [
     lambda t, x: x.cumsum(), lambda t, x: x.gather(0), lambda t, x: t.softmax(x), lambda t, x: x.unsqueeze(),
     lambda t, x: x.logsumexp(),
