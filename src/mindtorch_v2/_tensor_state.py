@@ -37,7 +37,7 @@ def give_state(tensor: Any, state: Any) -> Any:
 def _slots_of(kind: type) -> list[str]:
     found: list[str] = []
     for one in kind.__mro__:
-        if one in _OWN or one.__module__ == Tensor.__module__:
+        if one in _OWN:
             continue
         slots = vars(one).get("__slots__", ())
         found += [slots] if isinstance(slots, str) else list(slots)

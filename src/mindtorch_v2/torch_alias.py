@@ -40,12 +40,45 @@ ANSWERS = {"torch_npu.npu": f"{PACKAGE}.npu", "torch_npu": f"{PACKAGE}._torch_np
 # Modules of this package that say an outside name is theirs, since programs compare it or make names of it.
 NAMED_OUTSIDE = {PACKAGE: ALIAS, f"{PACKAGE}.nn.modules": f"{ALIAS}.nn.modules"}
 
+# Classes of `torch` itself, which are written in files of other names, and the modules whose classes keep their place.
+# Programs tell by `type(x).__module__` whose tensor or layer they have.
+CLASSES = ("Event", "Generator", "Size", "Stream", "Tensor", "device", "dtype", "finfo", "iinfo",
+           "memory_format")
+MODULES_OF_CLASSES = (f"{PACKAGE}.nn.modules.", f"{PACKAGE}.nn.parameter")
+_OWN_NAMES: dict[type, str] = {}
+_SEARCHED: set[str] = set()
+
 
 def _give_names(outside: bool) -> None:
     """Let those that are loaded say their outside names, or their own again."""
     for own, name in NAMED_OUTSIDE.items():
         if own in sys.modules:
             sys.modules[own].__name__ = name if outside else own
+    if not outside:
+        for kind, own in _OWN_NAMES.items():
+            kind.__module__ = own
+        _OWN_NAMES.clear()
+        _SEARCHED.clear()
+        return
+    package = sys.modules[PACKAGE]
+    for name in CLASSES:
+        _name_class(getattr(package, name), ALIAS)
+    for own in [name for name in sys.modules if name.startswith(MODULES_OF_CLASSES) and name not in _SEARCHED]:
+        _SEARCHED.add(own)
+        for kind in vars(sys.modules[own]).values():
+            if isinstance(kind, type) and kind.__module__.startswith(MODULES_OF_CLASSES):
+                _name_class(kind, ALIAS + kind.__module__[len(PACKAGE):])
+
+
+def _name_class(kind: type, outside: str) -> None:
+    own = kind.__module__
+    if own != outside:
+        _OWN_NAMES[kind] = own
+        kind.__module__ = outside
+        if own.startswith(MODULES_OF_CLASSES):
+            # `inspect` looks a class up in its module, which nobody may have imported under this name.
+            sys.modules.setdefault(outside, importlib.import_module(own))
+
 
 
 def _is_alias(name: str) -> bool:

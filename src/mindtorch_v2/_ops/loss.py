@@ -133,6 +133,22 @@ def _weighted(made: Any, weight: Any, reduction: int, count: int) -> Any:
     return made / count if THREAD.state.grad else aten.div_(made, count)
 
 
+# Keeps the second derivative finite where a chance is exactly 0 or 1.
+_CERTAIN = 1e-12
+
+
+def _bce_slope(grad: Tensor, grad_output: Tensor, self: Tensor, target: Any, weight: Any, reduction: int) -> Any:
+    slope = grad * (self - target) / ((self + _CERTAIN) * (1 - self + _CERTAIN))
+    made = _weighted(slope, weight, reduction, self._a.size)
+    return made if reduction == NONE else aten.sum(made)
+
+
+def _bce_curvature(grad: Tensor, grad_output: Tensor, self: Tensor, target: Any, weight: Any, reduction: int) -> Any:
+    curvature = (self * self - 2 * self * target + target) / (
+        aten.pow(self + _CERTAIN, 2) * aten.pow(1 - self + _CERTAIN, 2))
+    return _weighted(curvature * (grad * grad_output), weight, reduction, self._a.size)
+
+
 declare(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
     cpu=kernels.bce, where="n",
@@ -147,13 +163,10 @@ declare(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
     "int reduction=1) -> Tensor", cpu=kernels.bce_backward, where="n",
     grad={
-        "grad_output": lambda grad, self, target, weight, reduction: aten.binary_cross_entropy_backward(
-            grad, self, target, weight, reduction),
-        "self": lambda grad, grad_output, self, target, weight, reduction: _weighted(
-            grad * grad_output * (self * self - 2 * self * target + target) / aten.pow(self * (1 - self), 2), weight,
-            reduction, self._a.size),
+        "grad_output": _bce_slope,
+        "self": _bce_curvature,
         "target": lambda grad, grad_output, self, weight, reduction: _weighted(
-            -grad * grad_output / (self * (1 - self)), weight, reduction, self._a.size),
+            -grad * grad_output / aten.clamp_min(self * (1 - self), _CERTAIN), weight, reduction, self._a.size),
     },
 )
 

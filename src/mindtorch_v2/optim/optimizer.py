@@ -167,22 +167,31 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._set_up()
+        self._patch_step_function()
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         for group in as_groups(params):
             self.add_param_group(group)
 
-    def _set_up(self) -> None:
-        """What is not part of a pickled optimizer: hook tables and the wrapping of the class's `step`."""
+    def _patch_step_function(self) -> None:
+        """What is not part of a pickled optimizer: hook tables and the wrapping of the class's `step`.
+
+        Optimizers that wrap another one call this by its name in PyTorch, instead of `__init__`.
+        """
         for table in _HOOK_TABLES:
             if table not in self.__dict__:
                 setattr(self, table, OrderedDict())
         cls = type(self)
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{cls.__name__}.zero_grad"
         if not getattr(cls.step, "hooked", False):
             wrapped = self.profile_hook_step(cls.step)
             wrapped.hooked = True  # type: ignore[attr-defined]
             cls.step = wrapped  # type: ignore[method-assign]
+
+    def _accelerator_graph_capture_health_check(self) -> None:
+        """Nothing to check: no device here captures graphs. Optimizers of other packages call this in `step`."""
+
+    _cuda_graph_capture_health_check = _accelerator_graph_capture_health_check
 
     # -- copying and printing --------------------------------------------------------------------------------------
 
@@ -191,7 +200,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._set_up()
+        self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:

@@ -60,6 +60,17 @@ def test_binary_cross_entropy(reduction):
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_second_derivatives_of_certain_chances(reduction):
+    def second(torch, x, y, start):
+        loss = functional(torch).binary_cross_entropy(x, y, None, reduction)
+        slope, = torch.autograd.grad(loss, x, start.expand_as(loss), create_graph=True)
+        return torch.autograd.grad(slope, [x, start], torch.ones_like(slope))
+
+    check(second, values([0.0, 1.0, 0.0, 0.5], "float64"), values([0.0, 1.0, 1.0, 0.3], "float64"),
+          values(1.0, "float64"), second=False)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_binary_cross_entropy_with_logits(reduction):
     x, y = data(3, 4, dtype="float64", low=-5, high=5), data(3, 4, dtype="float64", low=0, high=1)
     weight, positive = data(3, 4, dtype="float64", low=0, high=1, seed=1), data(4, dtype="float64", low=0, high=2)

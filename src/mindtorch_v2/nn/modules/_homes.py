@@ -44,6 +44,7 @@ BORROWED = {name: module for module, names in {
 def settle(file: str) -> None:
     """Set the module of the classes of a file, which is given by its module's name."""
     package, _, short = file.rpartition(".")
+    package = sys.modules[package].__name__  # the outside name while the package stands in for `torch`
     for home, names in HOMES[short].items():
         for name in names.split():
             getattr(sys.modules[file], name).__module__ = f"{package}.{home}"

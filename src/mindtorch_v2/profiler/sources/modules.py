@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Module = Any  # nn is not imported here: a program without modules need not load it
 MODULE_EVENT = event_id("nn.Module", "module")
-LAYERS = __name__.partition(".")[0] + ".nn.modules."
+# The second is their name while the package stands in for `torch`.
+LAYERS = (__name__.partition(".")[0] + ".nn.modules.", "torch.nn.modules.")
 
 
 @dataclass(frozen=True)
