@@ -50,7 +50,7 @@ NOT_OFFERED = frozenset({
     "__init_subclass__", "__iter__", "__new__", "__setattr__", "__setstate__", "__subclasshook__", "__torch_function__",
     "as_subclass", "extras", "shared"})
 # Operators that are functions of their own to `__torch_function__`; the others are the method they stand for.
-OWN_OPERATORS = frozenset({"__eq__", "__ne__", "__floordiv__", "__invert__", "__rsub__", "__pos__"})
+OWN_OPERATORS = frozenset({"__eq__", "__floordiv__", "__invert__", "__ipow__", "__pos__", "__pow__", "__rsub__"})
 
 
 # Overrides of these get the tensors of a list one by one, as in PyTorch.
@@ -159,6 +159,7 @@ class Faces:
             if name not in NOT_OFFERED:
                 self._add_attribute(name, value)
         for name, face in self.methods.items():
+            face.raw = self.raw.get(face.raw, face.raw)  # a program may have asked for the method before
             current = vars(Tensor).get(name)
             if isinstance(current, FunctionType) and is_own(current):  # and not a function of the program's
                 setattr(Tensor, name, face.function)
@@ -257,6 +258,17 @@ class Faces:
             known = self.methods.get(base) or self._add_method(base, vars(Tensor)[base])
             face.func = known.func
         return face
+
+    def method(self, name: str, value: FunctionType) -> Callable[..., Any]:
+        """What stands for a method wherever programs see it, whether methods ask now or not."""
+        if name in NOT_OFFERED or not is_own(value) or hasattr(value, "__refused__"):
+            return value
+        face = self.methods.get(name) or self._add_method(name, value)
+        return face.function  # type: ignore[no-any-return]
+
+    def behind_operator(self, form: str) -> Any:
+        """What `__torch_function__` gets for the operator that calls a method; the operators are known."""
+        return next(self.methods[name].func for name, base in OPERATORS.items() if base == form)
 
     def set_method(self, name: str, old: Any, function: Any) -> None:
         """A method is compiled at its first call, and then replaces what stood for it."""

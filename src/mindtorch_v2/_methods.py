@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from types import CellType, FunctionType
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 from ._construct import from_numpy
 from ._dispatch.explain import OPERANDS
 from ._dispatch.namespace import aten, find
+from ._dispatch.overriding import faces, is_internal
 from ._dispatch.promotion import result_dtype
 from ._dispatch.registry import public_names
 from ._numpy_names import accept_axis
-from ._tensor import Tensor, wrap_known
+from ._tensor import Tensor, TensorMeta, wrap_known
 
 # Operator -> op. Reflected forms of commutative ops are the op itself.
 OPERATORS = {
@@ -152,6 +154,18 @@ def _operand(self: Tensor, number: Any) -> Tensor:
     return wrap_known(np.array(number, result_dtype([self._a], [number]).np))
 
 
+def _attribute_of_class(cls: type, name: str) -> Any:
+    """What a program finds as `Tensor.mul`: the function that `__torch_function__` gets.
+
+    A class that takes functions over knows them from before any function asks. The runtime and `x.mul` do not come
+    through here: they find what is on the class.
+    """
+    found = type.__getattribute__(cls, name)
+    if type(found) is FunctionType and vars(Tensor).get(name) is found and not is_internal(sys._getframe(1)):
+        return faces().FACES.method(name, found)
+    return found
+
+
 def attach(late: Iterable[str]) -> None:
     """Put every method of the op table on Tensor, unless it defines it itself; `late` names those not loaded yet."""
     own = set(vars(Tensor))
@@ -164,4 +178,5 @@ def attach(late: Iterable[str]) -> None:
         setattr(Tensor, attribute, reflected(attribute))
     for old, name in OLD_NAMES.items():
         setattr(Tensor, old, getattr(Tensor, name))
+    TensorMeta.__getattribute__ = _attribute_of_class  # type: ignore[assignment, method-assign]
     Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]

@@ -24,7 +24,7 @@ NO_XPU = "Torch not compiled with XPU enabled"
 DEVICE = "{} needs a device that this runtime does not support; tensors live on 'cpu', 'npu' or 'meta'"
 
 FUNCTIONS: dict[str, str] = {
-    SPARSE: """ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_
+    SPARSE: """ccol_indices_copy col_indices_copy crow_indices_copy hsmm hspmm indices_copy resize_as_sparse_
         native_norm row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor
         sspaddmm values_copy""",
     QUANTIZED: """choose_qparams_optimized dequantize empty_quantized fused_moving_avg_obs_fake_quant int_repr

@@ -62,7 +62,6 @@ class TensorMeta(type):
     """Keeps the set of tensor classes, so that `type(x) in TENSOR_TYPES` can stand for isinstance on the hot path."""
 
     _overrides: bool  # whether instances take functions over
-    _dispatches: bool  # whether they take ops over
     __torch_function__: Any
     __torch_dispatch__: Any
 
@@ -72,11 +71,13 @@ class TensorMeta(type):
                 getattr(cls.__torch_function__, "__func__", None) is vars(Tensor)["__torch_function__"].__func__):
             cls.__torch_function__ = staticmethod(DISABLED)  # it sees every op; the functions around them stay
         cls._overrides = bool(TENSOR_TYPES) and cls.__torch_function__ is not DISABLED
-        cls._dispatches = bool(TENSOR_TYPES) and cls.__torch_dispatch__ is not DISABLED_DISPATCH
+        if TENSOR_TYPES and cls.__torch_dispatch__ is not DISABLED_DISPATCH:
+            DISPATCHING.add(cls)
         TENSOR_TYPES.add(cls)
 
 
 TENSOR_TYPES: set[type] = set()
+DISPATCHING: set[type] = set()  # those whose instances take ops over
 
 
 class Tensor(metaclass=TensorMeta):
@@ -351,7 +352,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def data(self) -> Tensor:
         """The same memory without autograd history and with a version counter of its own."""
-        if type(self)._dispatches:
+        if type(self) in DISPATCHING:
             return self.detach()
         plain = wrap_known(LEVELS[-1].another(self._a) if LEVELS else self._a)
         plain._st = (Shared if type(self._st) is not InferenceShared else InferenceShared)(self.untyped_storage())
@@ -421,7 +422,7 @@ def wrap_as(cls: type, array: Any) -> Any:
     tensor._a = array
     tensor._rg = False
     tensor._edge = tensor._ag = tensor._st = tensor._of = None
-    if cls._dispatches:  # type: ignore[attr-defined]
+    if cls in DISPATCHING:
         OVERRIDING[0].watch_ops(tensor)
     return tensor
 

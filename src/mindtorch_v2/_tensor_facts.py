@@ -36,7 +36,7 @@ from ._shape import numel
 from ._shared_memory import is_shared_memory
 from ._storage import Shared, Storage
 from ._storage_removal import warn
-from ._tensor import Tensor, check_options, move, strided, wrap_as
+from ._tensor import DISPATCHING, Tensor, check_options, move, strided, wrap_as
 from ._typed_storage import TypedStorage, storage_class, typed_as
 
 # -- questions -------------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
     """An instance without memory of a subclass whose `__torch_dispatch__` answers every op."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
-    if not cls._dispatches:
+    if cls not in DISPATCHING:
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     if dispatch_sizes_strides_policy is not None or dispatch_layout:
         raise NotImplementedError("torch.Tensor._make_wrapper_subclass: a class cannot answer for its instances' "

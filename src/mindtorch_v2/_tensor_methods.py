@@ -26,7 +26,7 @@ from ._dtype import FLOAT, DefaultDtype, DType, bool_, dtype, int64
 from ._refused import refused_methods
 from ._shape import Size
 from ._storage import Storage
-from ._tensor import LEVELS, Tensor, strided, wrap, wrap_as, wrap_known
+from ._tensor import DISPATCHING, LEVELS, Tensor, strided, wrap, wrap_as, wrap_known
 from ._tensor_facts import attach as attach_facts
 from ._tensor_facts import copied, set_
 from ._tensor_state import is_wrapper, rebuild_wrapper_with_state, state_of, wrapper_facts
@@ -50,7 +50,7 @@ def host(self: Tensor) -> np.ndarray:
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The memory as a NumPy array, shared; `force=True` detaches and copies to the host as needed."""
-    if type(self)._dispatches:
+    if type(self) in DISPATCHING:
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     if force:
         return host(aten.resolve_neg(aten.resolve_conj(aten.to(self.detach(), "cpu"))))
@@ -78,7 +78,7 @@ def free_to_write(array: np.ndarray) -> np.ndarray:
 
 def tolist(self: Tensor) -> Any:
     """Nested lists of Python numbers."""
-    if type(self)._dispatches:
+    if type(self) in DISPATCHING:
         raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
     array = host(aten.resolve_neg(aten.resolve_conj(self)))
     return (array.astype(np.float32) if self.dtype.name == "bfloat16" else array).tolist()
@@ -296,7 +296,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
             "see https://github.com/pytorch/pytorch/pull/103001"
         )
-    if type(self)._dispatches and not device_of(self._a).has_data:
+    if type(self) in DISPATCHING and not device_of(self._a).has_data:
         made = aten.clone(self)
         if type(made) is not type(self):
             raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for "

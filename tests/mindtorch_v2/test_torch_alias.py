@@ -224,8 +224,8 @@ def test_classes_say_where_pytorch_has_them_while_it_stands_in(tmp_path):
         torch_alias.enable(force=True)
         import copy, inspect, pickle
         import torch
-        kinds = [torch.Tensor, torch.Size, torch.dtype, torch.nn.Parameter, torch.nn.Linear, torch.nn.MultiheadAttention,
-                 torch.nn.LazyLinear]
+        kinds = [torch.Tensor, torch.Size, torch.dtype, torch.nn.Parameter, torch.nn.Linear,
+                 torch.nn.MultiheadAttention, torch.nn.LazyLinear]
         print(*[f"{kind.__module__}.{kind.__qualname__}" for kind in kinds])
         print(all(pickle.loads(pickle.dumps(kind)) is kind for kind in kinds))
         layer = copy.deepcopy(pickle.loads(pickle.dumps(torch.nn.Linear(1, 1))))

@@ -19,7 +19,7 @@ from .._dtype import FROM_NUMPY, dtype
 from .._memory_format import contiguous_format
 from .._shape import Size
 from .._storage import Shared
-from .._tensor import VIEW_EDGE, Extras, Tensor, alias, wrap, wrap_known
+from .._tensor import DISPATCHING, VIEW_EDGE, Extras, Tensor, alias, wrap, wrap_known
 from .._warn import warn_once
 
 new = object.__new__
@@ -262,7 +262,7 @@ class AccumulateGrad(Node):
         if grad is None:
             pass  # hooks are called anyway
         elif extras.grad is None:
-            mine = only_here or type(grad)._dispatches  # a class makes its answer for the caller
+            mine = only_here or type(grad) in DISPATCHING  # a class makes its answer for the caller
             state = THREAD.state
             if mine and not state.grad and (suits(grad._a, variable._a) or state.any_layout):
                 extras.grad = aten.detach(grad)
@@ -408,7 +408,7 @@ def result_tensor(saved: Any) -> Tensor:
 
 def with_history(tensor: Tensor, history: Edge | None) -> Tensor:
     """The result of an unpack hook, with the history of the saved tensor, which a second derivative needs."""
-    made = detached(tensor) if type(tensor)._dispatches else alias(tensor)
+    made = detached(tensor) if type(tensor) in DISPATCHING else alias(tensor)
     if history is not None:
         made._rg = True
         if isinstance(history[0], AccumulateGrad):

@@ -265,10 +265,25 @@ def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, *rest: (lambda one: one.like(function(one.values, *rest)))(coalesce(a))
 
 
+def _met(a: SparseArray, b: SparseArray) -> SparseArray:
+    """The product of two, which has elements where both have."""
+    if a.shape != b.shape or len(a.indices) != len(b.indices):
+        raise RuntimeError("sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, "
+                           "number of sparse dimensions, and shape of sparse dimensions")
+    one, other = coalesce(compressed(a, COO)), coalesce(compressed(b, COO))
+    extents = a.shape[:len(a.indices)]
+    places = [np.ravel_multi_index(tuple(x.indices), extents) for x in (one, other)]
+    _, mine, its = np.intersect1d(*places, assume_unique=True, return_indices=True)
+    made = SparseArray(one.indices[:, mine], one.values[mine] * other.values[its], a.shape, True)
+    return compressed(made, a.layout)
+
+
 def _scaled(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(a: SparseArray, b: Any, *rest: Any) -> SparseArray:
         if isinstance(b, SparseArray):
-            raise NotImplementedError("elementwise products of two sparse tensors are not supported; use to_dense()")
+            if function is not np.multiply:
+                raise NotImplementedError("division by a sparse tensor is not supported; use to_dense()")
+            return _met(a, b)
         if np.ndim(b) == 0:
             return a.like(np.asarray(function(a.values, b, *rest)))
         if len(a.indices) != a.ndim:

@@ -16,7 +16,7 @@ from typing import Any
 
 from .._autograd.graph import detached
 from .._autograd.inplace import bump, check_inplace
-from .._tensor import Tensor
+from .._tensor import DISPATCHING, Tensor
 from .autocast import casts
 from .autocast_lists import POLICIES
 from .codegen import PROMOTE_PAIR, PROMOTE_SCALAR
@@ -233,7 +233,7 @@ def asked(tensors: list[Tensor]) -> list[Tensor]:
     found: list[Tensor] = []
     for tensor in tensors:
         kind = type(tensor)
-        if kind._dispatches and all(type(one) is not kind for one in found):
+        if kind in DISPATCHING and all(type(one) is not kind for one in found):
             place = next((i for i, one in enumerate(found) if issubclass(kind, type(one))), len(found))
             found.insert(place, tensor)
     return found

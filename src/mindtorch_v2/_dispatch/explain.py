@@ -26,7 +26,7 @@ from .namespace import aten
 from .observer import tell_refusal
 from .out_rules import EXACT
 from .overload_names import takes_several
-from .overriding import PACKAGE, NobodyAnswers, Taken, claim
+from .overriding import PACKAGE, NobodyAnswers, Taken, claim, faces
 from .promotion import NO_NUMBER, check_cast, number_array, result_dtype
 from .registry import Op
 from .schema import as_given
@@ -42,7 +42,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
 
     NotImplemented if the op was called as an operator with an unknown operand: then `operator` answers.
     """
-    taken = claim(values, sys._getframe(1), lambda: public_call(op, values, form))
+    taken = claim(values, sys._getframe(1), lambda: public_call(op, values, form, operator is not None))
     if taken is not None:
         return taken
     if op.namespace != "aten":
@@ -293,8 +293,11 @@ def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> An
             tensor._a.flags.writeable = False
 
 
-def public_call(op: Op, values: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def public_call(op: Op, values: tuple[Any, ...], form: str, operator: bool
+                ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The function that a program called to run an op, and its arguments, without those at their defaults."""
+    if operator:
+        return faces().FACES.behind_operator(form), values[:2], {}
     public = getattr(sys.modules[PACKAGE], form, None) or op.forms[form != op.name]
     return public, *as_given(op.schema, values)
 

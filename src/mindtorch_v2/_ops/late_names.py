@@ -170,7 +170,7 @@ NAMES = {
         "_coalesce _coalesced_ _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _indices "
         "_nnz _sparse_compressed_tensor_from_parts _sparse_coo_tensor_with_dims_and_tensors _sparse_mm "
         "_to_dense _to_sparse _to_sparse_csc _to_sparse_csr _values ccol_indices coalesce col_indices "
-        "crow_indices indices is_coalesced row_indices sparse_compressed_tensor sparse_coo_tensor "
+        "crow_indices dsmm indices is_coalesced row_indices sparse_compressed_tensor sparse_coo_tensor "
         "sparse_csc_tensor sparse_csr_tensor sparse_mask spmm to_dense to_sparse to_sparse_coo to_sparse_csc "
         "to_sparse_csr values "
     ),

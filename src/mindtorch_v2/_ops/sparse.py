@@ -250,6 +250,7 @@ declare(
 )
 
 
+@choose("dsmm", where="f")
 @choose("spmm", where="f")
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of a sparse and a dense matrix."""

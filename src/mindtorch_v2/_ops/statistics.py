@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from .._backends import sparse
 from .._backends.cpu import statistics as kernels
 from .._backends.cpu.reduce import extent
 from .._dispatch.dispatcher import write_results
@@ -134,6 +137,22 @@ declare(
     "-> Tensor", cpu=kernels.vector_norm, where="n", grad={"self": _vector_norm_backward},
 )
 
+
+def _norm_of_sparse(a: sparse.SparseArray, order: Any, dim: Any, keepdim: bool, to: Any) -> np.ndarray:
+    """The norm of all elements, which those that are zero do not change."""
+    if len(wrap_dims(dim, a.ndim)) != a.ndim:
+        raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or "
+                           "contain all dimensions of the input")
+    if keepdim:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
+    if to is not None:
+        raise RuntimeError("norm_sparse currently does not support 'dtype' argument")
+    if a.layout != sparse.COO:
+        raise NotImplementedError(f"norms of torch.{a.layout} tensors are not supported; use to_sparse_coo()")
+    return kernels.vector_norm(sparse.coalesce(a).values, order, None, False, None)
+
+
+sparse.TABLE["linalg_vector_norm"] = _norm_of_sparse
 
 declare(
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", where="n",

@@ -13,7 +13,7 @@ from .._dispatch.observer import as_one
 from .._dispatch.overriding import offer, overrides
 from .._dtype import FLOAT, DefaultDtype, DType
 from .._shape import Size
-from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
+from .._tensor import DISABLED, DISPATCHING, Tensor, TensorMeta, wrap, wrap_as
 
 
 class _ParameterMeta(TensorMeta):
@@ -47,7 +47,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if overrides(type(data)):
             kept = offer(Tensor.detach, [data], (data,), {})  # type: ignore[attr-defined]
             return marked(kept, data, requires_grad)
-        if type(data)._dispatches:
+        if type(data) in DISPATCHING:
             return marked(aten.detach(data), data, requires_grad)
         with as_one():
             kept = aten.detach(data)

@@ -210,6 +210,29 @@ def test_handlers_by_function() -> None:
     same(program)
 
 
+def handled(torch: Any) -> list[Any]:
+    """What a table of handlers answers, written before the first object that overrides."""
+    kind = torch.Tensor
+    table = {getattr(kind, name): name for name in ("mul", "add", "sub", "matmul", "exp", "sum", "ne", "__pow__",
+                                                    "__rsub__", "__getitem__", "requires_grad_")}
+    table.update({getattr(torch, name): f"torch.{name}" for name in ("mul", "sub", "matmul", "exp", "sum")})
+
+    def answer(cls, func, types, args=(), kwargs=None):
+        return table.get(func, "nothing")
+
+    other = type("Other", (), {"__torch_function__": classmethod(answer)})()
+    x = torch.ones(2, 2)
+    found = [x * other, x + other, x - other, other - x, x @ other, x**other, x != other, x.mul(other),
+             torch.mul(x, other), torch.exp(other), torch.sub(other, x), torch.sum(other), torch.matmul(other, x)]
+    mine = torch.ones(2).as_subclass(type("Mine", (torch.Tensor,), {"__torch_function__": classmethod(answer)}))
+    return [*found, mine * 2, mine.exp(), torch.exp(mine), 1 - mine, mine.sum(), mine[0], mine.requires_grad_(),
+            kind.mul is kind.mul, kind.mul is torch.mul, kind.mul(x, 2).sum().item()]
+
+
+def test_handlers_are_found_by_the_methods_of_the_class() -> None:
+    same(handled)
+
+
 def noting(torch: Any, log: list[Any], tag: str = "") -> Any:
     class Noting(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):

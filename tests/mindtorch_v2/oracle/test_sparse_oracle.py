@@ -36,11 +36,16 @@ CALLS = {
     "transposed": lambda t, a, x: a.t().to_dense(),
     "transposed product": lambda t, a, x: a.t() @ x[:3],
     "sum": lambda t, a, x: t.sparse.sum(a),
+    "norms": lambda t, a, x: t.stack([a.norm(), a.norm(1), t.norm(a, float("inf")), a.norm(p=3, dim=(0, 1))]),
     "sum of rows": lambda t, a, x: t.sparse.sum(a, 1).to_dense(),
     "addmm": lambda t, a, x: t.sparse.addmm(t.ones(3, 2), a, x, beta=0.5, alpha=2.0),
     "dense and sparse": lambda t, a, x: t.ones(3, 4) + a,
     "scaled": lambda t, a, x: (a * 2 / 3).to_dense(),
     "by dense": lambda t, a, x: (a * t.arange(12.0).reshape(3, 4)).to_dense(),
+    "dsmm": lambda t, a, x: t.dsmm(a, x),
+    "product of two": lambda t, a, x: (a * a.coalesce()).to_dense(),
+    "product of two that meet in one place": lambda t, a, x: (
+        a.coalesce() * t.sparse_coo_tensor([[1], [0]], [2.0], (3, 4)).coalesce()).to_dense(),
     "sum of two": lambda t, a, x: (a + a).to_dense(),
     "negative": lambda t, a, x: (-a).to_dense(),
     "sparse by sparse": lambda t, a, x: t.sparse.mm(a, a.t()).to_dense(),
@@ -119,6 +124,8 @@ ERRORS = [
     lambda t: matrix(t)[1].values(),
     lambda t: matrix(t)[1].indices(),
     lambda t: matrix(t)[1] @ t.ones(3, 3),
+    lambda t: matrix(t)[1].norm(p=2, dim=0),
+    lambda t: matrix(t)[1].norm(p=2, dim=(0, 1), keepdim=True),
 ]
 
 
