@@ -16,7 +16,7 @@ from ._dtype import DefaultDtype, DType, as_dtype, check_can_require_grad, cpp_n
 from ._python_data import Nest, check_range
 from ._shape import Size
 from ._storage import BorrowedShared, Storage
-from ._tensor import LEGACY, Tensor, alias, wrap
+from ._tensor import LEGACY, Tensor, wrap
 from ._warn import warn_once
 
 NEGATIVE_STRIDES = ("At least one stride in the given numpy array is negative, and tensors with negative strides are "
@@ -71,7 +71,8 @@ def tensor(data: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
             UserWarning, stacklevel=2)
         made = aten.clone(aten.detach(data))
         made = made if dtype is None else aten.to(made, dtype)
-        made = made if device is None else aten.to(made, device)
+        where = THREAD.state.default_device if device is None else device
+        made = made if where is None else aten.to(made, where)
     else:
         made = _from_data(data, dtype, device, copy=True)
         with as_one():
@@ -111,7 +112,8 @@ def as_tensor(data: Any, dtype: DType | None = None, device: DeviceLike = None) 
     """A tensor that shares memory with `data` where it can."""
     if isinstance(data, Tensor):
         kind = data.dtype if dtype is None else as_dtype(dtype, "tensor")
-        return aten.to(data, data.device if device is None else device, kind)
+        where = THREAD.state.default_device if device is None else device
+        return aten.to(data, data.device if where is None else where, kind)
     return _from_data(data, dtype, device, copy=False)
 
 
@@ -161,9 +163,11 @@ def asarray(obj: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
         obj = obj.bytes() if dtype is None else obj.bytes().view(dtype.np)
     lent = _lent(obj, dtype)
     if lent is None and copy is False:
+        if isinstance(obj, np.generic):
+            raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     if isinstance(obj, Tensor):
-        made = as_tensor(obj if requires_grad else aten.detach(obj), dtype, device)
+        made = as_tensor(obj if requires_grad or obj.is_leaf else aten.detach(obj), dtype, device)
     else:
         made = as_tensor(obj if lent is None else lent, dtype, device)
     shares = lent is not None and made._a is lent._a
@@ -174,9 +178,10 @@ def asarray(obj: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
             raise ValueError(f"can't alias tensor from device '{lent.device}' to '{made.device}'.")
         raise ValueError(f"can't alias tensor with dtype '{cpp_name(lent.dtype.name)}' into dtype "
                          f"'{cpp_name(made.dtype.name)}'.")
-    if requires_grad and not made.requires_grad:
-        made = alias(made)
-        made.requires_grad = True
+    if made.requires_grad and not requires_grad and not made.is_leaf:
+        made = aten.detach(made)
+    elif requires_grad != made.requires_grad:
+        made.requires_grad = requires_grad
     return made
 
 
@@ -229,7 +234,9 @@ def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None
     """A tensor on the memory of another library's array, or of a capsule of `to_dlpack`."""
     if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if isinstance(ext_tensor, Tensor) and not copy:
+    if isinstance(ext_tensor, Tensor) and ext_tensor.is_meta:
+        raise ValueError("Unknown device type meta for Dlpack")
+    if isinstance(ext_tensor, Tensor) and not ext_tensor.is_cpu and not copy:
         made = aten.alias(aten.detach(ext_tensor))
     else:
         made = wrap(taken(ext_tensor))

@@ -46,9 +46,9 @@ CONSTRUCTORS = frozenset({"tensor", "as_tensor", "asarray"})
 INITIALIZERS = frozenset({"constant_", "kaiming_uniform_", "normal_", "uniform_"})
 # Attributes of Tensor that PyTorch does not offer, or does not have.
 NOT_OFFERED = frozenset({
-    "__class_getitem__", "__copy__", "__dir__", "__getattribute__", "__getstate__", "__hash__", "__init__",
-    "__init_subclass__", "__iter__", "__new__", "__setattr__", "__setstate__", "__subclasshook__", "__torch_function__",
-    "as_subclass", "extras", "shared"})
+    "__class_getitem__", "__copy__", "__delitem__", "__dir__", "__getattribute__", "__getstate__", "__hash__",
+    "__init__", "__init_subclass__", "__iter__", "__new__", "__setattr__", "__setstate__", "__subclasshook__",
+    "__torch_function__", "as_subclass", "extras", "shared"})
 # Operators that are functions of their own to `__torch_function__`; the others are the method they stand for.
 OWN_OPERATORS = frozenset({"__eq__", "__floordiv__", "__invert__", "__ipow__", "__pos__", "__pow__", "__rsub__"})
 

@@ -36,7 +36,8 @@ OPERATORS = {
     "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
 }
 BINARY = {name for name in OPERATORS if name not in ("__neg__", "__abs__", "__invert__", "__pos__")}
-
+# Operators that say something else than the op of what they cannot use.
+ANSWERING = {*BINARY, "__invert__"}
 
 
 def set_method(name: str, old: Any, function: Any) -> None:
@@ -58,7 +59,13 @@ def unknown_equal(self: Any, other: Any) -> Any:
     return aten.eq(self, from_numpy(other)) if isinstance(other, np.ndarray) else NotImplemented
 
 
-UNKNOWN = {"eq": unknown_equal}  # not "ne", in PyTorch: `tensor != array` is True
+def not_inverted(self: Any) -> Any:
+    """`~` of numbers that are not integers."""
+    raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+
+
+# Not "ne", in PyTorch: `tensor != array` is True.
+UNKNOWN: dict[str, Callable[..., Any]] = {"eq": unknown_equal, "bitwise_not": not_inverted}
 
 
 class OperatorForms:
@@ -106,7 +113,7 @@ def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
         if function is None:
             raise NotImplementedError(f"Tensor.{attribute} needs aten::{op_name}, which this runtime does not have")
         # `aten` has the op itself, also while its public function asks `__torch_function__` first.
-        function = operator_form(getattr(aten, op_name)) if attribute in BINARY else accept_axis(attribute, function)
+        function = operator_form(getattr(aten, op_name)) if attribute in ANSWERING else accept_axis(attribute, function)
         SET_METHOD[0](attribute, first_call, function)
         made.append(function)
         return function(*args, **kwargs)

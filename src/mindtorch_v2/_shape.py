@@ -206,6 +206,9 @@ def as_shape(values: Any) -> Shape:
         else:
             return values
     try:
+        if isinstance(values, (tuple, list)) and values and type(values[0]) is bool:
+            raise TypeError("argument 'size' (position 1) must be tuple of ints, but found element of type bool at pos "
+                            "0")
         return tuple(int(v.__index__()) for v in values)
     except (TypeError, AttributeError):
         several = values if hasattr(values, "__iter__") else (values,)

@@ -453,13 +453,18 @@ def _not_deleted(name: str) -> Callable[[Tensor], None]:
     return refuse
 
 
+def _delitem(self: Tensor, index: Any) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
 METHODS: dict[str, Any] = {function.__name__: function for function in (
     is_pinned, is_shared, is_set_to, dense_dim, sparse_dim, dim_order, to_dense, storage, storage_type, _typed_storage,
     share_memory_, set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new, module_load, apply_, map_,
     map2_,
     is_conj, is_neg, is_distributed,
 )}
-METHODS.update({"__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device, "const_data_ptr": Tensor.data_ptr})
+METHODS.update({"__delitem__": _delitem, "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
+                "const_data_ptr": Tensor.data_ptr})
 PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"volatile": _volatile,
                                                    "_post_accumulate_grad_hooks": _post_accumulate_grad_hooks}
 # Devices that no tensor is on.

@@ -145,16 +145,21 @@ def _array_wrap(self: Tensor, array: np.ndarray, context: Any = None, return_sca
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
+def _part_repr(array: Any) -> str:
+    """One of the tensors of a sparse tensor; without elements it has a size and no dtype."""
+    return _repr(wrap_known(array)) if array.size else f"tensor([], size={tuple(array.shape)})"
+
+
 def _sparse_repr(self: Tensor) -> str:
     held = self._a
     parts = {"indices": held.indices} if held.layout == "sparse_coo" else {
         "crow_indices": starts_of(held), "col_indices": held.indices[1]} if held.layout == "sparse_csr" else {
         "ccol_indices": starts_of(held), "row_indices": held.indices[0]}
     places = ",\n       ".join(
-        f"{name}={_repr(wrap_known(array)).replace(chr(10), chr(10) + ' ' * (8 + len(name)))}"
+        f"{name}={_part_repr(array).replace(chr(10), chr(10) + ' ' * (8 + len(name)))}"
         for name, array in parts.items())
-    values = _repr(wrap_known(held.values)).replace("\n", "\n" + " " * 14)
-    values = values.split(", dtype=")[0].rstrip(")") + ")"
+    values = _part_repr(held.values).replace("\n", "\n" + " " * 14)
+    values = values.split(", dtype=")[0].rstrip(")") + ")" if held.values.size else values
     node = self.grad_fn
     facts = [f"size={tuple(held.shape)}", f"nnz={held.indices.shape[1]}"]
     facts += [] if self.dtype in (DefaultDtype.value, int64, bool_) else [f"dtype={self.dtype}"]

@@ -17,11 +17,36 @@ from ._dispatch.dispatcher import compile_op
 from ._dispatch.namespace import find, load_late
 from ._dispatch.overload_names import is_inplace_alone, overload_name
 from ._dispatch.registry import CHOOSERS, OVERLOADS, Op
+from ._dispatch.schema import INDICES
 from ._library import table
 from ._library.absent_ops import ABSENT, ABSENT_OVERLOADS, absent
 from ._library.custom_ops import OVERLOAD
 from ._library.definition import Definition
 from ._library.schema import FunctionSchema, of_op
+from ._ops.indexing import as_indices
+
+
+def _takes_indices(op: Op) -> bool:
+    """Whether an op of the table takes a list of index tensors."""
+    return op.namespace == "aten" and any(argument.type == INDICES for argument in op.schema.arguments)
+
+
+def _called_by_programs(op: Op, inplace: bool) -> Callable[..., Any]:
+    """The function of an op of the table; index tensors come as a list, with None for whole dimensions."""
+    function = compile_op(op, inplace)
+    if not _takes_indices(op):
+        return function
+    place = next(i for i, argument in enumerate(op.schema.arguments) if argument.type == INDICES)
+    name = op.schema.arguments[place].name
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if name in kwargs:
+            kwargs[name] = as_indices(kwargs[name])
+        elif len(args) > place:
+            args = (*args[:place], as_indices(args[place]), *args[place + 1:])
+        return function(*args, **kwargs)
+
+    return call
 
 
 class OpOverload:
@@ -32,7 +57,7 @@ class OpOverload:
         self._op = op
         self._inplace = inplace
         self._definition = definition
-        self._call: Callable[..., Any] = compile_op(op, inplace) if definition is None else definition
+        self._call: Callable[..., Any] = _called_by_programs(op, inplace) if definition is None else definition
         self._returns_list = definition is None and op.schema.returns[:1] == ("Tensor[]",)
         self._opname = op.name + ("_" if inplace else "")
         self._overloadname = overload or overload_name(op, inplace) or "default"
@@ -107,6 +132,7 @@ class OpOverloadPacket:
             # An entry for the in-place form alone comes after the op's own, and takes its place.
             self._overloads = {overload_name(op, self._inplace) or "default": op for op in candidates
                                if (op.inplace if self._inplace else not is_inplace_alone(op))}
+        self._takes_indices = any(_takes_indices(op) for op in self._overloads.values())
 
     def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
         return self  # there is one of each
@@ -144,6 +170,8 @@ class OpOverloadPacket:
         if self._space != "aten":
             return self._call_first_fit(args, kwargs)
         function = find(self._name)
+        if self._takes_indices:
+            function = getattr(self, next(iter(self._overloads)))
         if function is None:
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{self._name}'")
         return function(*args, **kwargs)

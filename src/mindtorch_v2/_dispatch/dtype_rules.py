@@ -42,15 +42,14 @@ c max_pool2d_with_indices:max_pool2d max_pool3d_with_indices:max_pool3d binary_c
 c round:round_vml_cpu round.decimals:round_cpu unique_consecutive:unique frac:frac_cpu
 h _cdist_forward:cdist _pdist_forward:pdist
 usl im2col:im2col_out_cpu
-b c searchsorted.Tensor:searchsorted_out_cpu searchsorted.Scalar:searchsorted_out_cpu
-b c bucketize.Tensor:searchsorted_out_cpu threshold:threshold_cpu
+b c threshold:threshold_cpu
 b reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
 b linalg_cross:cross _trilinear:bmm
 c fractional_max_pool2d:fractional_max_pool2d_out_frame fractional_max_pool3d:fractional_max_pool3d_out_frame
 busl max_pool2d_with_indices_backward:max_pool2d_backward max_pool3d_with_indices_backward:max_pool3d_backward
 """
 # Without elements, these do not reach their kernel.
-EMPTY_IS_FINE = frozenset({"searchsorted", "bucketize", "_adaptive_avg_pool2d"})
+EMPTY_IS_FINE = frozenset({"_adaptive_avg_pool2d"})
 
 
 def _read(table: str) -> dict[str, tuple[str, str]]:

@@ -111,6 +111,8 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         refused = no_cast(op, values, form, sys._getframe(1).f_locals.get("out"))
         if refused is not None:
             return refused
+    if operator is not None and op.name == "bitwise_not" and isinstance(error, NotImplementedError):
+        return NotImplemented
     if foreign and tensors:
         named = "div_floor" if op.name == "floor_divide" else form.rstrip("_")
         numbers = [value for value in values if type(value) is complex]

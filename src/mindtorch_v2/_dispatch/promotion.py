@@ -40,12 +40,12 @@ NO_NUMBER = "expected a Tensor or a number"
 
 
 def number_dtype(value: Any) -> dtype:
-    """The dtype that a Python number has by itself."""
-    if isinstance(value, (bool, np.bool_)):
+    """The dtype that a Python number has by itself. To PyTorch, a Boolean of NumPy is a fraction."""
+    if isinstance(value, bool):
         return bool_
     if isinstance(value, (int, np.integer)):
         return int64
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, (float, np.floating, np.bool_)):
         return DefaultDtype.value
     if isinstance(value, (complex, np.complexfloating)):
         return DefaultDtype.value.to_complex()
@@ -144,7 +144,7 @@ def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
     if type(value) is int:
         check_integer(value)
     if isinstance(value, complex):
-        held = wanted.kind == "c" or not value.imag
+        held = wanted.kind in "cb" or not value.imag
     else:
         held = -128 < value < 128 or _holds(value, wanted)
     if not held:

@@ -59,6 +59,8 @@ def list_length(kind: str) -> int:
     return int(inside) if inside.isdecimal() else 1
 
 
+# The type of indices by position: a list of tensors and Nones to a program, a list of its own to the op.
+INDICES = "Any"
 _HEAD = re.compile(r"^\s*(\w+)(?:\.(\w+))?\s*\((.*)\)\s*->\s*(.*?)\s*$", re.S)
 
 
@@ -108,6 +110,8 @@ def as_given(schema: Schema, values: Iterable[Any]) -> tuple[tuple[Any, ...], di
         if "[" in argument.type and value is not None:
             # Lists arrive as lists, whatever sequence was given; a single number as a list of it.
             value = list(value) if isinstance(value, (list, tuple)) else [value] if type(value) is int else value
+        elif argument.type == INDICES and isinstance(value, list):
+            value = list(value)
         if not argument.keyword_only:
             args.append(value)
         elif not _is_default(value, argument.default):

@@ -320,7 +320,7 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: DType | None = N
     if type(size) is int:
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     if not (isinstance(fill_value, (bool, int, float, complex, np.number, np.bool_)) or
-            (isinstance(fill_value, Tensor) and not fill_value.ndim)):
+            (isinstance(fill_value, Tensor) and not fill_value.ndim and not fill_value.requires_grad)):
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
     if out is not None:
         dtype = out_dtype("full", out, dtype)
@@ -344,6 +344,8 @@ def _like_face(name: str) -> None:
             if others or fill:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{(others or ['fill_value'])[0]}'")
             fill = (fill_by_name.pop("fill_value"),)
+        if fill and isinstance(fill[0], Tensor) and (fill[0]._a.ndim or fill[0].requires_grad):
+            raise TypeError(f"{name}(): argument 'fill_value' (position 2) must be Number, not Tensor")
         made = getattr(aten, overload)(
             input, *fill, dtype=dtype, layout=layout, device=device, memory_format=memory_format)
         return with_flags(made, requires_grad, None, pin_memory) if requires_grad or pin_memory else made
@@ -379,6 +381,8 @@ def _arange(start: Any, end: Any, step: Any, dtype: DType | None, layout: Any, d
     if dtype is bool_ or dtype.is_complex:
         raise unsupported("arange_cpu", dtype.np)
     count = end - start if whole and step == 1 else max(0, math.ceil((end - start) / step))
+    if count >= 1 << 60 or (whole and not -(1 << 63) <= start <= end < 1 << 63 and step > 0):
+        raise RuntimeError("invalid size, possible overflow?")
     return _placed(_range_into(empty((count,), dtype.np), start, end, step), device)
 
 
@@ -411,17 +415,24 @@ declare(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS
         composite=_arange, where="n")
 
 
+def _number_in(given: Tensor) -> Any:
+    """The number in a tensor without dimensions."""
+    if given._a.ndim:
+        raise TypeError("arange(): argument 'end' (position 1) must be Number, not Tensor")
+    return given.item()
+
+
 @choose("arange", where="f")
 def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = None, dtype: DType | None = None,
            layout: Any = None, device: DeviceLike = None, pin_memory: bool = False,
            requires_grad: bool = False) -> Tensor:
     """Numbers from `start` up to, not including, `end`."""
     if isinstance(start, Tensor):
-        start = start.item()
+        start = _number_in(start)
     if isinstance(end, Tensor):
-        end = end.item()
+        end = _number_in(end)
     if isinstance(step, Tensor):
-        step = step.item()
+        step = _number_in(step)
     if end is None:
         start, end = None, start
     if end is None:

@@ -112,7 +112,16 @@ def _given_indices(name: str, indices: Any) -> Indices:
     for position, given in enumerate(indices):
         if not isinstance(given, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(given).__name__}")
-    return indices if type(indices) is Indices else Indices(indices)
+    return as_indices(indices)
+
+
+def as_indices(given: Any) -> Any:
+    """A list of index tensors as the ops take it."""
+    if type(given) is Indices or not isinstance(given, (list, tuple)):
+        return given
+    if not any(isinstance(one, Tensor) for one in given):
+        raise IndexError("at least one index must be provided")
+    return Indices(given)
 
 
 @choose("index_put")
@@ -210,7 +219,7 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
                         else plain_part(part) for part in index]
     wanted = 0
     for part in parts:
-        if type(part) is Tensor:
+        if isinstance(part, Tensor):
             wanted += part._a.ndim if part._a.dtype in MASK_KINDS else 1
         elif type(part) is Sequenced:
             wanted += part.array.ndim if part.array.dtype in MASK_KINDS else 1
@@ -226,7 +235,7 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
     dim = selected = 0
     for part in parts:
         kind = type(part)
-        if kind is Tensor and not part._a.ndim:
+        if kind is not int and kind is not slice and isinstance(part, Tensor) and not part._a.ndim:
             part, kind = aten.item(part), int
         if kind is int:
             try:
@@ -282,10 +291,10 @@ def plain_part(part: Any) -> Any:
         if not part._a.ndim and kind in MASK_KINDS:
             return bool(aten.item(part))
         if not part._a.ndim and kind.kind in "iu":
-            return part if type(part) is Tensor else wrap_known(part._a)
+            return index_tensor(part)
         if kind not in kernels.INDEX_DTYPES:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return part if type(part) is Tensor else wrap_known(part._a)
+        return index_tensor(part)
     if isinstance(part, np.ndarray):
         if not part.ndim and part.dtype.kind in "iu":
             return int(part)
@@ -295,6 +304,11 @@ def plain_part(part: Any) -> Any:
     if not isinstance(part, np.bool_) and hasattr(part, "__index__"):
         return operator.index(part)
     raise IndexError(INVALID.format(type(part).__name__))
+
+
+def index_tensor(part: Tensor) -> Tensor:
+    """An index tensor as a plain one, unless its class answers for ops on it."""
+    return part if type(part) is Tensor or type(part)._dispatches else wrap_known(part._a)
 
 
 def sequence_array(part: Any) -> np.ndarray:
@@ -375,7 +389,7 @@ def as_value(self: Tensor, value: Any) -> Any:
 def number_array(value: Any, to: np.dtype) -> Any:
     """A Python number in the dtype it is stored as, unless it does not fit."""
     kind = to.kind
-    overflow = type(value) is complex and kind != "c" and value.imag != 0
+    overflow = type(value) is complex and kind not in "cb" and value.imag != 0
     if kind in "iu" and type(value) is not complex:
         if type(value) is int and not -2**63 <= value < 2**63:
             raise ValueError("Overflow when unpacking long long")

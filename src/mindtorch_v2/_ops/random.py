@@ -334,7 +334,8 @@ def _randperm(n: int, generator: Generator | None, dtype: DType | None, layout: 
               pin_memory: bool | None) -> Tensor:
     kind = dtype or int64
     made = aten.empty__memory_format((n,), dtype=kind, device=device)
-    _permute_into(made._a, n, generator if made.is_cpu else generator_for(made.device, generator))
+    if not made.is_meta:
+        _permute_into(made._a, n, generator if made.is_cpu else generator_for(made.device, generator))
     return made
 
 

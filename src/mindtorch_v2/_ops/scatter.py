@@ -42,7 +42,7 @@ declare(
 
 
 def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
-    if indices._a.dtype != np.int64:
+    if indices._a.dtype != np.int64 and (dim is not None or indices._a.dtype != np.int32):
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
                            f"{slice_kernels.name_of(indices._a)}")
     if dim is None:

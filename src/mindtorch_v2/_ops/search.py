@@ -101,14 +101,20 @@ declare("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_in
 declare("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
         where="n", cpu=lambda value, edges, *rest: kernels.bucketize(_beside(value, edges), edges, *rest))
 declare("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> "
-        "Tensor", where="n", cpu=lambda elements, value, *rest: kernels.isin(elements, _beside(value, elements), *rest))
+        "Tensor", where="n",
+        cpu=lambda elements, value, *rest: kernels.isin(elements, _sought(value, elements), *rest))
 declare("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
-        "Tensor", where="n", cpu=lambda value, tests, *rest: kernels.isin(_beside(value, tests), tests, *rest))
+        "Tensor", where="n", cpu=lambda value, tests, *rest: kernels.isin(_sought(value, tests), tests, *rest))
 
 
 def _beside(value: Any, array: Any) -> Any:
     """A number as a 0-d operand of the dtype it has beside an array."""
     return np.array(value, result_dtype([array], [value]).np)
+
+
+def _sought(value: Any, array: Any) -> Any:
+    """A number to look for; `isin` refuses truth values and complex ones whatever they are beside."""
+    return np.asarray(value) if isinstance(value, (bool, complex)) else _beside(value, array)
 
 
 @choose("searchsorted", where="f")

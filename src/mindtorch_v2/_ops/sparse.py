@@ -14,6 +14,7 @@ from .._device import DeviceLike, as_device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import DType, int64
+from .._shape import as_shape
 from .._tensor import Tensor, wrap_known
 from .formulas import conj
 
@@ -41,12 +42,15 @@ declare(
 
 
 @choose("sparse_coo_tensor", where="f")
-def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, *, dtype: DType | None = None,
+def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: DType | None = None,
                       device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
                       check_invariants: bool | None = None, is_coalesced: bool | None = None) -> Tensor:
     """A sparse tensor with the given values at the given positions; positions may repeat."""
     if device is not None and as_device(device).type != "cpu":
         raise NotImplementedError("sparse tensors are supported on the CPU only")
+    if values is None:
+        size = as_shape((indices,) if size is None else (size,))
+        indices, values = aten.empty((len(size), 0), dtype=int64), aten.empty((0,), dtype=dtype)
     places, held = (one if isinstance(one, Tensor) else as_tensor(one) for one in (indices, values))
     places = places if places.dtype is int64 else aten.to(places, int64)
     held = held if dtype is None else aten.to(held, dtype)

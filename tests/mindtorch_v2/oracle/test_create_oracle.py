@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from both import same
 from harness import assert_same, check, check_error, data, ours, theirs
 
 DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64"]
@@ -158,3 +159,12 @@ def test_factories_fill_what_they_are_given(factory):
             factory(torch, out=torch.empty(6), dtype=torch.int64)
         with pytest.raises(RuntimeError, match="automatic differentiation"):
             factory(torch, out=torch.empty(6, requires_grad=True))
+
+
+def test_tensors_that_are_given_move_to_the_device_of_a_context():
+    def program(torch):
+        here = torch.ones(1)
+        with torch.device("meta"):
+            return torch.randperm(3), torch.as_tensor(here), torch.asarray(here), torch.as_tensor(here, device="cpu")
+
+    same(program)

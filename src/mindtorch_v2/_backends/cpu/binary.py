@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array, stored_scalar
+from ..._dispatch.promotion import (
+    FLOAT_DTYPES,
+    cast,
+    pretty,
+    promote_list,
+    result_dtype,
+    scalar_array,
+    stored_scalar,
+)
 from ..._dtype import FROM_NUMPY
 from . import providers
 from .elements import ADD_PRODUCT, ADD_QUOTIENT, LERP
@@ -67,8 +75,9 @@ def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
 def lerp_tensor(a: Array, end: Array, weight: Array) -> Array:
     """`lerp` with a weight for each element."""
     check_same("lerp", "end", a, end)
-    if weight.ndim == 0:  # a number, for the choice of its dtype
-        weight = weight.astype(a.dtype)
+    if weight.ndim == 0:
+        wanted = result_dtype([a, weight], []).np
+        a, end, weight = cast(a, wanted), cast(end, wanted), cast(weight, wanted)
     check_same("lerp", "weight", a, weight)
     return lerp(a, end, weight)
 

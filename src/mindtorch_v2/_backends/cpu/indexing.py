@@ -11,6 +11,7 @@ import numpy as np
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY
 from . import providers
+from .memory_order import laid_out, walking_order
 
 Array = Any
 INT64 = np.dtype(np.int64)
@@ -79,7 +80,26 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
     if all(type(part) is slice or not part.ndim for part in key):
         # NumPy reads 0-d index arrays as plain integers and returns a view, or a scalar.
         return np.array(found)
-    return contiguous(found)
+    return contiguous(found) if a.flags.c_contiguous else laid_out(found, found_order(a, key, found.shape))
+
+
+def found_order(a: Array, key: tuple[Any, ...], shape: tuple[int, ...]) -> list[int]:
+    """The dimensions of what `a[key]` found, from the outermost to the innermost in memory, as in PyTorch."""
+    parts: list[Array | None] = []
+    for part in key:
+        if type(part) is slice:
+            parts.append(None)
+        else:
+            parts += part.nonzero() if part.dtype is BOOL else [part]
+    parts += [None] * (a.ndim - len(parts))
+    taken = [dim for dim, part in enumerate(parts) if part is not None]
+    arrays = np.broadcast_arrays(*[part for part in parts if part is not None])
+    count = arrays[0].ndim
+    first = taken[0] if taken[-1] - taken[0] == len(taken) - 1 else 0
+    kept = [a.strides[dim] for dim, part in enumerate(parts) if part is None]
+    source = [*kept[:first], *[0] * count, *kept[first:]]
+    rest = len(shape) - first - count
+    return walking_order(shape, [source, *([*[0] * first, *one.strides, *[0] * rest] for one in arrays)])
 
 
 def chosen_by(mask: Array, a: Array) -> Array:

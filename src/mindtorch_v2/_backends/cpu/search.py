@@ -126,6 +126,8 @@ def bincount(a: Array, weights: Array | None, minlength: int) -> Array:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
         return np.bincount(a.astype(INT64, copy=False), minlength=minlength).astype(INT64, copy=False)
+    if not a.size:
+        return np.zeros(minlength, INT64)
     if weights.shape != a.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     total = np.bincount(a.astype(INT64), weights.astype(np.float64), minlength)
@@ -245,6 +247,8 @@ def searchsorted(sequence: Array, a: Array, out_int32: bool, right: bool, side: 
         sequence = np.take_along_axis(sequence, sorter, -1)
     if sequence.dtype is not a.dtype:
         sequence, a = promote_arrays(sequence, a)
+    if sequence.dtype.kind in "bc" and a.size:
+        raise unsupported("searchsorted_out_cpu", sequence.dtype)
     sequence, a = wide(sequence), wide(a)
     to_right = right or side == "right"
     made = providers.native.search(sequence, a, to_right) if providers.searches() else None
