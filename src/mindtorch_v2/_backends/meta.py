@@ -11,6 +11,8 @@ from .._device import META, device
 from .._shape import broadcast_shapes
 from .array import DeviceArray, Memory
 from .base import GENERIC, Device, register
+from .geometry import dense_strides
+from .memory_order import walking_order
 
 
 class MetaArray(DeviceArray):
@@ -77,7 +79,7 @@ def rule_of(op: Any) -> Callable[..., Any]:
     if rule == "same":
         if op.schema.arguments[0].type in ("Scalar", "int"):  # a number first: the kernel determines the dtype
             return lambda *arguments: broadcast(op, arguments)
-        return lambda first, *rest: MetaArray.empty(first.shape, first.dtype)
+        return lambda first, *rest: alike(first.shape, first.dtype, [first])
     if rule == "broadcast":
         return lambda *arguments: broadcast(op, arguments)
     if rule is not None:
@@ -90,7 +92,19 @@ def broadcast(op: Any, arguments: tuple[Any, ...]) -> MetaArray:
     arrays = [a for a in arguments if isinstance(a, (MetaArray, np.ndarray))]
     shape = broadcast_shapes(*(a.shape for a in arrays))
     probes = [np.ones((), a.dtype) if isinstance(a, (MetaArray, np.ndarray)) else a for a in arguments]
-    return MetaArray.empty(shape, np.asarray((op.cpu_full or op.cpu)(*probes)).dtype)
+    return alike(shape, np.asarray((op.cpu_full or op.cpu)(*probes)).dtype, arrays)
+
+
+def alike(shape: tuple[int, ...], dtype: np.dtype, arrays: list[Any]) -> MetaArray:
+    """A result of an elementwise op, which lies in memory as its operands do."""
+    if all(array.flags.c_contiguous for array in arrays):
+        return MetaArray.empty(shape, dtype)
+    steps = [[0] * (len(shape) - array.ndim) + [
+        0 if extent == 1 != wanted else step
+        for extent, step, wanted in zip(array.shape, array.strides, shape[len(shape) - array.ndim:])
+    ] for array in arrays]
+    order = walking_order(shape, steps)
+    return MetaArray.empty(tuple([shape[d] for d in order]), dtype).transpose(np.argsort(order).tolist())
 
 
 def refuse(op: Any) -> Any:
@@ -113,7 +127,7 @@ class MetaDevice(Device):
         return Memory(META, 0, nbytes)
 
     def from_host(self, array: np.ndarray, where: device, non_blocking: bool = False) -> MetaArray:
-        return MetaArray.empty(array.shape, array.dtype)
+        return self.empty(array.shape, array.dtype, where, dense_strides(array, array.dtype.itemsize))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> np.ndarray:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")

@@ -161,6 +161,7 @@ class _Tap:
         # An argument of the op itself may also be called `out`.
         out = values.pop("out") if len(values) > len(op.schema.arguments) else None
         args, kwargs = as_given(op.schema, values.values())
+        args = tuple(list(one) if isinstance(one, list) else one for one in args)  # indices are a class of lists here
         if out is not None:
             kwargs["out"] = out
         THREAD.state.exposed += 1

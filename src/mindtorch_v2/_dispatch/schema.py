@@ -110,8 +110,6 @@ def as_given(schema: Schema, values: Iterable[Any]) -> tuple[tuple[Any, ...], di
         if "[" in argument.type and value is not None:
             # Lists arrive as lists, whatever sequence was given; a single number as a list of it.
             value = list(value) if isinstance(value, (list, tuple)) else [value] if type(value) is int else value
-        elif argument.type == INDICES and isinstance(value, list):
-            value = list(value)
         if not argument.keyword_only:
             args.append(value)
         elif not _is_default(value, argument.default):

@@ -43,7 +43,9 @@ def _to(self: Tensor, dtype: DType | None, device: DeviceLike, non_blocking: boo
     made = self
     if not same_device:
         made = aten._to_device(made, where, non_blocking)
-    if made is self or (dtype is not None and dtype is not made.dtype):
+    kept = memory_format is None or memory_format is preserve_format
+    if made is self or (dtype is not None and dtype is not made.dtype) or not (
+            kept or made.is_contiguous(memory_format=memory_format)):
         made = aten._to_copy(made, dtype=dtype, memory_format=memory_format)
     return made
 

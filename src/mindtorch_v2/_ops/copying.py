@@ -189,13 +189,17 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
     fresh = formatted(shape, array.dtype, memory_format) if on_host else empty_array(
         shape, array.dtype, self.device, format_strides(shape, array.dtype, memory_format))
     needed = self.storage_offset() * item + fresh.nbytes
+    before = None
     if on_host and needed > self.untyped_storage().nbytes() and not is_alone(self) and (
             self.untyped_storage().resizable()):
+        before = self.untyped_storage().nbytes()
         self.untyped_storage().resize_(needed)  # with the other tensors on it
         array = self._a
     if needed <= self.untyped_storage().nbytes():
         self._a = strided(array, shape, fresh.strides) if on_host else device_of(array).as_strided(
             array, shape, fresh.strides, array.offset)
+        if before is not None and Deterministic.on and Deterministic.fill:
+            filled(strided(self._a, (fresh.size,), (item,))[max(before // item - self.storage_offset(), 0):])
     else:
         offset = self.storage_offset()
         held = self.untyped_storage().nbytes() // item - offset if on_host and array.size else array.size

@@ -181,7 +181,7 @@ declare("isnan(Tensor self) -> Tensor", composite=lambda self: aten.ne(self, sel
 for _name, _test in (("isinf", np.isinf), ("isfinite", np.isfinite),
                      ("isposinf", kernels.is_infinity(1)), ("isneginf", kernels.is_infinity(-1))):
     unary(_name, _test, promote=None, inplace=False, meta="broadcast")
-declare("isreal(Tensor self) -> Tensor", cpu=np.isreal, meta="broadcast")
+declare("isreal(Tensor self) -> Tensor", cpu=kernels.is_real, meta="broadcast")
 declare(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     cpu=kernels.nan_to_num, inplace=True, meta="same",

@@ -314,7 +314,7 @@ def triangle(name: str, a: Array, offset: int) -> Array:
         return made
     rows, columns = a.shape[-2:]
     make = small_triangle if rows * columns <= SMALL else triangle_mask
-    return np.where(make(name, rows, columns, offset), a, np.zeros((), a.dtype))
+    return np.ascontiguousarray(np.where(make(name, rows, columns, offset), a, np.zeros((), a.dtype)))
 
 
 def triangle_mask(name: str, rows: int, columns: int, offset: int) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY
+from ..memory_order import laid_out, walking_order
 from . import providers
-from .memory_order import laid_out, walking_order
 
 Array = Any
 INT64 = np.dtype(np.int64)

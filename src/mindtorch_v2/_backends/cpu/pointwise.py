@@ -105,7 +105,7 @@ def sign(a: Array) -> Array:
         raise NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
                                   "torch.sgn instead.")
     if kind == "b":
-        return a.copy()
+        return unspread(a).copy("K")
     if a.dtype is FLOAT32 and (made := formula(SIGN, a)) is not None:
         return made
     found = np.sign(a)
@@ -269,17 +269,22 @@ def radians_to_degrees(a: Array) -> Array:
     return multiply_by(a, 180.0 / math.pi)
 
 
+def is_real(a: Array) -> Array:
+    """Whether numbers have no imaginary part."""
+    return a.imag == 0 if a.dtype.kind == "c" else np.ones_like(unspread(a), np.bool_)
+
+
 def nan_to_num(a: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
     """NaN and the infinities replaced, by default with 0 and the largest finite numbers."""
     if a.dtype not in FLOAT_DTYPES:
-        return a.copy()
+        return unspread(a).copy("K")
     if a.dtype.kind == "c":
         result = np.empty_like(a)
         result.real = nan_to_num(a.real, nan, posinf, neginf)
         result.imag = nan_to_num(a.imag, nan, posinf, neginf)
         return result
     if np.isfinite(a).all():
-        return a.copy()
+        return unspread(a).copy("K")
     limits = _limits(a.dtype)
     high = limits if posinf is None else posinf
     low = -limits if neginf is None else neginf

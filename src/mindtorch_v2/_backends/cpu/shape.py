@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.layouts import channels_last, is_channels_last
 from ..._dispatch.promotion import promote_list
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..._shape import wrap_dim, wrap_dims
@@ -161,7 +162,7 @@ def roll(a: Array, shifts: Any, dims: Any) -> Array:
     rolled = a
     for move, dim in zip(moves, wrapped, strict=True):
         rolled = roll_one(rolled, move, dim)
-    return rolled
+    return channels_last(rolled) if is_channels_last(a) else rolled
 
 
 def roll_one(a: Array, move: int, dim: int) -> Array:

@@ -151,7 +151,8 @@ def logsumexp(a: Array, dim: Dims, keepdim: bool) -> Array:
     top = maximum_reduce(work.real, axes, None, None, True)
     top = np.where(np.isinf(top), np.zeros((), top.dtype), top)
     total = np.log(add_reduce(np.exp(np.subtract(work, top)), axes, None, None, True)) + top
-    return narrowed(total if keepdim else np.asarray(total).squeeze(axes), a.dtype)
+    made = narrowed(total if keepdim else np.asarray(total).squeeze(axes), a.dtype)
+    return made if made.flags.c_contiguous else made.copy()
 
 
 # -- positions in sorted order --------------------------------------------------------------------------------------
