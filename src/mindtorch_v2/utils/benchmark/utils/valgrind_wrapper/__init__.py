@@ -1,0 +1,1 @@
+"""Counts of instructions, as Callgrind makes them."""
