@@ -9,7 +9,7 @@ from .._backends.cpu import distance as kernels
 from .._backends.cpu.matmul import linalg_cross
 from .._backends.cpu.trilinear import trilinear
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import pretty
+from .._dispatch.promotion import C_NAMES, pretty
 from .._dispatch.registry import choose, declare
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
@@ -182,6 +182,11 @@ declare(
 
 
 def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    named = {"input1": input1, "input2": input2, "weight": weight} | ({} if bias is None else {"bias": bias})
+    if len({one._a.dtype for one in named.values()}) > 1:
+        raise RuntimeError("All tensors must have the same dtype, got "
+                           + ", ".join(f"{name}: {C_NAMES.get(one._a.dtype.name, one._a.dtype.name)}"
+                                       for name, one in named.items()))
     if input1.ndim != input2.ndim:
         raise RuntimeError("bilinear(): input dimensions do not match: "
                            f"got {input1.ndim} and {input2.ndim}")

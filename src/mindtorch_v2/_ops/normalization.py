@@ -101,6 +101,8 @@ declare("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, f
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
     _check_shape("rms_norm", normalized_shape)
+    if input._a.ndim < len(normalized_shape):
+        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input._a.ndim}")
     kernels.check_layer_norm(input._a, tuple(normalized_shape), None, None)
     if weight is not None and weight._a.shape != tuple(normalized_shape):
         raise RuntimeError(f"Expected weight to be of same shape as normalized_shape, but got weight of shape "
@@ -244,24 +246,26 @@ def _check_channels(name: str, parameter: Tensor | None, channels: int) -> None:
 def _batch_norm_impl(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                      momentum: float, eps: float, cudnn_enabled: bool) -> tuple[Any, ...]:
     shape = input._a.shape
-    channels = shape[1] if len(shape) > 1 else 0
-    if not training and (running_mean is None or running_var is None):
-        which = "running_mean" if running_mean is None else "running_var"
-        raise RuntimeError(f"{which} must be defined in evaluation mode")
-    for name, parameter in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight),
-                            ("bias", bias)):
-        _check_channels(name, parameter, channels)
-    if len(shape) < 2 and 0 not in shape:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape) or -1}, "
-                         f"{max(len(shape) - 1, 0)}], but got 1)")
     reserve = aten.empty((0,), dtype=uint8, device=input.device)
     if 0 in shape:
-        # Nothing to learn from; the parameters get gradients of zero.
+        # Nothing to learn from, and nothing is checked; the parameters get gradients of zero.
         made = aten.clone(input)
         for factor, combine in ((weight, aten.mul), (bias, aten.add)):
             made = made if factor is None or not factor._a.size else combine(made, aten.select(factor, 0, 0))
         nothing = aten.empty((0,), dtype=input.dtype, device=input.device)
         return (made, nothing, nothing, reserve, 0)
+    channels = shape[1] if len(shape) > 1 else 0
+    if not training and (running_mean is None or running_var is None):
+        which = "running_mean" if running_mean is None else "running_var"
+        raise RuntimeError(f"{which} must be defined in evaluation mode")
+    if (running_mean is None) is not (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    for name, parameter in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight),
+                            ("bias", bias)):
+        _check_channels(name, parameter, channels)
+    if len(shape) < 2:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape) or -1}, "
+                         f"{max(len(shape) - 1, 0)}], but got 1)")
     made = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (*made, reserve, 0)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
+from typing import Any
 
 from .._backends.cpu import padding as kernels
 from .._dispatch.namespace import aten
@@ -109,4 +111,22 @@ declare('pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> 
 @choose("pad", where="n")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Margins around the last dimensions: (before, after) pairs, the last dimension first."""
-    return aten.pad__default(input, [int(p) for p in pad], mode, value)
+    if not isinstance(pad, (list, tuple)):
+        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}")
+    try:
+        sizes = [index(size) for size in pad]
+    except TypeError:
+        at, kind = next((at, type(size).__name__) for at, size in enumerate(pad) if not _counts(size))
+        raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
+                        f"{kind} at pos {at}") from None
+    if isinstance(value, (complex, str)):
+        raise TypeError(f"pad(): argument 'value' (position 4) must be float, not {type(value).__name__}")
+    return aten.pad__default(input, sizes, mode, value)
+
+
+def _counts(size: Any) -> bool:
+    try:
+        index(size)
+    except TypeError:
+        return False
+    return True

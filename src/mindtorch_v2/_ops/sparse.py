@@ -20,7 +20,9 @@ from .formulas import conj
 
 
 def _make(sparse_dim: int, dense_dim: int, size: Any, indices: Any, values: Any, is_coalesced: Any) -> SparseArray:
-    return SparseArray(indices, values, kernels.check(indices, values, size), bool(is_coalesced))
+    # A single position cannot repeat.
+    coalesced = len(values) < 2 if is_coalesced is None else is_coalesced
+    return SparseArray(indices, values, kernels.check(indices, values, size), coalesced)
 
 
 def _picked(grad: Tensor, indices: Tensor) -> Tensor:

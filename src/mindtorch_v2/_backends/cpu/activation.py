@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array
+from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array, stored_scalar
 from ..._dispatch.steps import step
 from ..slope_checks import refuse_negative_slope
 from . import providers
@@ -101,7 +101,7 @@ def _refuse(a: Array, text: str) -> None:
 
 def threshold(a: Array, limit: Any, value: Any) -> Array:
     """`value` where a is not above `limit`."""
-    return select(a <= scalar_array(limit, a.dtype), scalar_array(value, a.dtype), a)
+    return select(a <= stored_scalar(limit, a.dtype), stored_scalar(value, a.dtype), a)
 
 
 def threshold_backward(grad: Array, a: Array, limit: Any) -> Array:

@@ -94,12 +94,20 @@ def _check(x: Sizes, weight: Sizes, bias: Sizes | None, x_type: Any, weight_type
     kernel = weight[2:]
     if transposed:
         _check_transposed(x, kernel, strides, margins, gaps, extra)
+        _check_content(x)
         return
     padded = [n + 2 * p for n, p in zip(x[2:], margins)]
     reach = [d * (k - 1) + 1 for d, k in zip(gaps, kernel)]
     if any(r > n for r, n in zip(reach, padded)):
         raise RuntimeError(f"Calculated padded input size per channel: {_sizes(padded)}. Kernel size: {_sizes(reach)}. "
                            "Kernel size can't be greater than actual input size")
+    _check_content(x)
+
+
+def _check_content(x: Sizes) -> None:
+    if 0 in x[2:] and x[0] and x[1]:
+        shown = [*x[:2], 1, *x[2:]] if len(x) == 3 else list(x)
+        raise RuntimeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {shown}")
 
 
 def _check_transposed(x: Sizes, kernel: Any, strides: list[int], margins: list[int], gaps: list[int],

@@ -96,4 +96,6 @@ def vector_norm(rows: Array, p: float) -> Array:
     size = np.abs(rows if rows.dtype.kind == "c" else rows.astype(np.float64))
     if math.isinf(p):
         return size.max(-1)
+    if p == 0:
+        return np.count_nonzero(size, -1).astype(size.dtype)
     return np.power(np.power(size, p).sum(-1), 1 / p)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import scalar_array
+from ..._dispatch.promotion import stored_scalar
 from . import providers
 from .indexing import add_slices
 from .memory import copy_, empty, fill_, preserving_clone_step
@@ -41,7 +41,7 @@ def constant_pad_nd(a: Array, pad: Sequence[int], value: Any) -> Array:
         target[dim] = slice(max(before, 0), max(before, 0) + cropped)
     if max(pad, default=0) <= 0:
         return preserving_clone_step(a[tuple(source)])
-    whole = fill_(empty(tuple(shape), a.dtype), scalar_array(value, a.dtype).item())
+    whole = fill_(empty(tuple(shape), a.dtype), stored_scalar(value, a.dtype).item())
     copy_(whole[tuple(target)], a[tuple(source)])
     return whole
 

@@ -48,6 +48,12 @@ def _shown(sizes: Sequence[int]) -> str:
     return f"torch.Size({list(sizes)})"
 
 
+def _refuse_no_momentum(name: str, momentum: float | None) -> None:
+    """A layer without momentum averages, and passes a number; the functions know no average."""
+    if momentum is None:
+        raise TypeError(f"{name}(): argument 'momentum' (position 7) must be float, not NoneType")
+
+
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Zero mean and unit variance per channel, from the batch (`training`) or from the running estimates."""
@@ -57,6 +63,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    _refuse_no_momentum("batch_norm", momentum)
     for name, statistic in (("running_mean", running_mean), ("running_var", running_var)):
         refuse_gradient("native_batch_norm", name, statistic)
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
@@ -78,6 +85,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         _verify_spatial_size(input._a.shape)
         if eps <= 0.0:
             raise ValueError(f"instance_norm eps must be positive during training, but got {eps}")
+    _refuse_no_momentum("instance_norm", momentum)
     for name, statistic in (("running_mean", running_mean), ("running_var", running_var)):
         refuse_gradient("native_batch_norm", name, statistic)
     return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)

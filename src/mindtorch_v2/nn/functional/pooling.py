@@ -231,10 +231,10 @@ def _fractional(input: Tensor, kernel_size: Any, output_size: Any, output_ratio:
     if output_size is None:
         if output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-        if isinstance(output_ratio, (int, float)):
+        if spatial == 2 and isinstance(output_ratio, (int, float)):
             raise TypeError(f"object of type '{type(output_ratio).__name__}' has no len(): {name} takes one "
                             "output_ratio for each dimension")
-        if len(output_ratio) > spatial:
+        if len(each(output_ratio)) > spatial:
             raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         output_size = [int(n * ratio) for n, ratio in zip(input._a.shape[-spatial:], each(output_ratio), strict=True)]
     if len(each(output_size)) != spatial:

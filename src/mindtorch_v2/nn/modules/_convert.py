@@ -184,6 +184,18 @@ class Convert(Tree):
         """Everything on a CUDA device, which this runtime does not have: the error says so."""
         return self._apply(lambda tensor: aten.to(tensor, device="cuda" if device is None else device))
 
+    def xpu(self: Self, device: DeviceLike = None) -> Self:
+        """As `cuda`, for Intel's devices."""
+        return self._apply(lambda tensor: aten.to(tensor, device="xpu" if device is None else device))
+
+    def mtia(self: Self, device: DeviceLike = None) -> Self:
+        """As `cuda`, for Meta's devices."""
+        return self._apply(lambda tensor: aten.to(tensor, device="mtia" if device is None else device))
+
+    def ipu(self: Self, device: DeviceLike = None) -> Self:
+        """As `cuda`, for Graphcore's devices."""
+        return self._apply(lambda tensor: aten.to(tensor, device="ipu" if device is None else device))
+
     def to_empty(self: Self, *, device: DeviceLike, recurse: bool = True) -> Self:
         """Move to a device without copying contents."""
         for waiting in filter(is_lazy, (*self.parameters(recurse), *self.buffers(recurse))):

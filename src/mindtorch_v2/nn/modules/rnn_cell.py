@@ -112,11 +112,11 @@ class LSTMCell(RNNCellBase):
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """The next hidden and cell state."""
         self._check(input, "input")
-        if isinstance(hx, Tensor):
-            raise TypeError("lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor")
-        for number, state in enumerate(hx or ()):
+        for number, state in enumerate(() if hx is None else hx):
             self._check(state, f"hx[{number}]")
         batched = input.ndim == 2
+        if batched and isinstance(hx, Tensor):
+            raise TypeError("lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor")
         if not batched:
             input = aten.unsqueeze(input, 0)
         if hx is None:

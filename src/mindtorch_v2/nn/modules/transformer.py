@@ -94,13 +94,13 @@ class TransformerEncoder(Module):
 
         It does so when no gradient is wanted and all padding is at the end.
         """
-        if not FastPath.enabled or not self.use_nested_tensor or self.training or padding is None or source.ndim != 3:
+        first = self.layers[0]
+        if not FastPath.enabled or not self.use_nested_tensor or first.training or padding is None or source.ndim != 3:
             return False
         if self.mask_check and not public._nested_tensor_from_mask_left_aligned(source, aten.logical_not(padding)):
             return False
         if mask is not None:
             return False
-        first = self.layers[0]
         return not (is_grad_enabled() and (source.requires_grad or any(p.requires_grad for p in first.parameters())))
 
     def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,

@@ -25,7 +25,7 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
         epoch, length, low = self.last_epoch, self.T_max, self.eta_min
-        if self._is_initial or epoch == 0:
+        if self._is_initial:
             return self.present()
         if self._step_count == 1 and epoch > 0:
             return self._get_closed_form_lr()

@@ -169,8 +169,7 @@ class ExponentialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
-        # Epoch 0 also comes again, when another schedule hands over to this one.
-        if self._is_initial or self.last_epoch == 0:
+        if self._is_initial:
             return self.present()
         return [rate * self.gamma for rate in self.present()]
 
@@ -188,7 +187,7 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
-        if self._is_initial or self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self.present()
         left = 1.0 - self.last_epoch / self.total_iters
         left_before = 1.0 - (self.last_epoch - 1) / self.total_iters

@@ -88,6 +88,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
         self._prefetch_factor: int = loader.prefetch_factor
+        if self._prefetch_factor <= 0:
+            raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._in_order = loader.in_order
         self._persistent = loader.persistent_workers
         context = loader.multiprocessing_context or multiprocessing.get_context()

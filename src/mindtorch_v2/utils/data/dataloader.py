@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.context import BaseContext
-from typing import Any
+from typing import Any, Generic
 
 from ..._random import Generator
 from ._iterator import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
@@ -18,7 +18,7 @@ from ._streams import is_stream, set_shuffling
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
 from ._utils.worker import get_worker_info
-from .dataset import Dataset, IterableDataset  # noqa: F401 (libraries take both from here)
+from .dataset import Dataset, IterableDataset, T  # noqa: F401 (libraries take both from here)
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 _collate_fn_t = Callable[[list[Any]], Any]  # how libraries annotate an argument
@@ -32,7 +32,7 @@ class _InfiniteConstantSampler(Sampler[Any]):
         return itertools.repeat(None)
 
 
-class DataLoader:
+class DataLoader(Generic[T]):
     """Iterate over a dataset in batches.
 
     >>> import mindtorch_v2 as torch

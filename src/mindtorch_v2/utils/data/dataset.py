@@ -117,6 +117,12 @@ class ConcatDataset(Dataset[T]):
         """Where each of several datasets ends."""
         return list(itertools.accumulate(map(len, sequence)))
 
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """The sizes under the name they once had."""
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
+
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
