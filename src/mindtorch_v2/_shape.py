@@ -79,6 +79,11 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + extent if dim < 0 else dim
 
 
+def as_numbers(values: Any) -> tuple[Any, ...]:
+    """One number or several as a tuple; a 0-d tensor of an integer is a number."""
+    return (values.__index__(),) if hasattr(values, "__index__") and not getattr(values, "ndim", 0) else tuple(values)
+
+
 def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Several dimension indices, wrapped and checked for repeats; None or empty means all."""
     if dims is None:

@@ -22,15 +22,16 @@ from ._construct import from_numpy
 from ._device import CPU, DeviceLike, device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
-from ._dtype import FLOAT, DefaultDtype, DType, bool_, dtype, int64
+from ._dtype import FLOAT, FROM_NUMPY, DefaultDtype, DType, bool_, default_complex, dtype, int64
 from ._refused import refused_methods
 from ._shape import Size
 from ._storage import Storage
-from ._tensor import DISPATCHING, LEVELS, Tensor, strided, wrap, wrap_as, wrap_known
+from ._tensor import DISPATCHING, LEVELS, Tensor, strided, wrap, wrap_as
 from ._tensor_facts import attach as attach_facts
 from ._tensor_facts import copied, set_
 from ._tensor_state import is_wrapper, rebuild_wrapper_with_state, state_of, wrapper_facts
 from ._tensor_str import _append_suffixes as append_suffixes
+from ._tensor_str import _body as format_body
 from ._tensor_str import format_tensor
 from ._warn import warn_once
 from .utils.hooks import warn_if_has_hooks
@@ -145,9 +146,11 @@ def _array_wrap(self: Tensor, array: np.ndarray, context: Any = None, return_sca
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
-def _part_repr(array: Any) -> str:
-    """One of the tensors of a sparse tensor; without elements it has a size and no dtype."""
-    return _repr(wrap_known(array)) if array.size else f"tensor([], size={tuple(array.shape)})"
+def _part_repr(array: np.ndarray, margin: int) -> str:
+    """A part of a sparse tensor: without its dtype, and with its size if nothing shows it."""
+    if not array.size:
+        return f"tensor([], size={array.shape})"
+    return f"tensor({format_body(array, FROM_NUMPY[array.dtype].name, margin)})"
 
 
 def _sparse_repr(self: Tensor) -> str:
@@ -155,19 +158,18 @@ def _sparse_repr(self: Tensor) -> str:
     parts = {"indices": held.indices} if held.layout == "sparse_coo" else {
         "crow_indices": starts_of(held), "col_indices": held.indices[1]} if held.layout == "sparse_csr" else {
         "ccol_indices": starts_of(held), "row_indices": held.indices[0]}
-    places = ",\n       ".join(
-        f"{name}={_part_repr(array).replace(chr(10), chr(10) + ' ' * (8 + len(name)))}"
-        for name, array in parts.items())
-    values = _part_repr(held.values).replace("\n", "\n" + " " * 14)
-    values = values.split(", dtype=")[0].rstrip(")") + ")" if held.values.size else values
+    places = ",\n       ".join(f"{name}={_part_repr(array, 15 + len(name))}" for name, array in parts.items())
+    values = _part_repr(held.values, 21)
     node = self.grad_fn
     facts = [f"size={tuple(held.shape)}", f"nnz={held.indices.shape[1]}"]
-    facts += [] if self.dtype in (DefaultDtype.value, int64, bool_) else [f"dtype={self.dtype}"]
+    facts += [] if self.dtype in (DefaultDtype.value, default_complex(), int64, bool_) else [f"dtype={self.dtype}"]
     facts += [f"layout=torch.{held.layout}"]
     facts += [f"grad_fn=<{type(node).__name__}>"] if node is not None else []
     facts += ["requires_grad=True"] if self.requires_grad and node is None else []
-    between = ",\n       " if held.layout == "sparse_coo" else ", "
-    return append_suffixes(f"tensor({places},\n       values={values}{between}{facts[0]}", facts[1:], 7)
+    text = f"tensor({places},\n       values={values}"
+    if held.layout == "sparse_coo":
+        text += f",\n       {facts.pop(0)}"
+    return append_suffixes(text, facts, 7)
 
 
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:

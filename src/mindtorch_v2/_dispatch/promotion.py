@@ -135,6 +135,11 @@ def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
     return found
 
 
+def _of_category(number: dtype, own: dtype) -> dtype:
+    """The dtype of a tensor and a number of a higher category: a number never makes a float's parts wider."""
+    return own.to_complex() if own.category == FLOAT else number
+
+
 C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
            "int32": "int", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
 
@@ -177,7 +182,7 @@ def promote_number(a: Any, value: Any) -> tuple[Any, Any]:
     number = number_dtype(value)
     wanted = own.np
     if number.category > own.category:
-        wanted = (PROMOTION[own, number] if number.category == COMPLEX else number).np
+        wanted = _of_category(number, own).np
     return operand(a, wanted), number_operand(value, wanted)
 
 

@@ -12,7 +12,7 @@ from .._backends.cpu import elements
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, promote_number, result_dtype
 from .._dispatch.registry import choose, declare
-from .._dtype import uint8
+from .._dtype import DType, bfloat16, float16, uint8
 from .._tensor import Tensor
 from .._warn import warn_once
 
@@ -195,17 +195,23 @@ _nan_ignoring("fmin", np.fmin, "le")
 # -- where ---------------------------------------------------------------------------------------------------------
 
 
-def _where_number(condition: Tensor, self: Tensor, other: Any) -> Tensor:
+def _where_number(condition: Tensor, self: Any, other: Any) -> Tensor:
     """`where` with numbers: they do not widen a tensor within its category."""
-    if type(other) in (int, float) and self.__class__ is Tensor and self._a.dtype.kind == "f":
-        number = aten.scalar_tensor(other, device=self.device)  # beside 16-bit floats it may be infinite
-        return aten.where__self(condition, self, aten.to(number, self.dtype))
-    operands = (self, other)
-    kind = result_dtype([v._a for v in operands if isinstance(v, Tensor)],
-                        [v for v in operands if not isinstance(v, Tensor)])
-    first, second = (v if isinstance(v, Tensor) else aten.scalar_tensor(v, dtype=kind, device=condition.device)
-                     for v in operands)
-    return aten.where__self(condition, first, second)
+    if not isinstance(self, Tensor) and not isinstance(other, Tensor):
+        kind = result_dtype([], [self, other])
+        return aten.where__self(condition, _number(self, kind, condition), _number(other, kind, condition))
+    tensor, number = (self, other) if isinstance(self, Tensor) else (other, self)
+    kind = tensor.dtype
+    if not (kind.is_floating_point and type(number) in (int, float)):
+        kind = result_dtype([tensor._a], [number])
+    made, tensor = _number(number, kind, condition), aten.to(tensor, kind)
+    return aten.where__self(condition, *((made, tensor) if number is self else (tensor, made)))
+
+
+def _number(value: Any, kind: DType, beside: Tensor) -> Tensor:
+    if kind is float16 or kind is bfloat16:
+        value = float(kind.np.type(value))  # beside 16-bit floats it may be infinite
+    return aten.scalar_tensor(value, dtype=kind, device=beside.device)
 
 
 declare(

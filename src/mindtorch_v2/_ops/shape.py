@@ -12,12 +12,13 @@ import numpy as np
 
 from .._backends.cpu import shape as kernels
 from .._backends.cpu import view as views
+from .._backends.meta import MetaArray
 from .._construct import tensor as make_tensor
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import INTEGER, int64
 from .._memory_format import contiguous_format
-from .._shape import as_shape, wrap_dim
+from .._shape import as_numbers, as_shape, wrap_dim
 from .._tensor import Tensor
 
 # -- turning and shifting --------------------------------------------------------------------------------------------
@@ -40,8 +41,7 @@ _flipper("flipud", 0)
 
 
 def _roll_backward(grad: Tensor, shifts: Any, dims: Any) -> Tensor:
-    back = -shifts if isinstance(shifts, int) else [-s for s in shifts]
-    return aten.roll(grad, back, dims)
+    return aten.roll(grad, [-s for s in as_numbers(shifts)], dims)
 
 
 declare("roll(Tensor self, int[1] shifts, int[1] dims=()) -> Tensor", cpu=kernels.roll, grad={"self": _roll_backward})
@@ -211,7 +211,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     if self._a.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     array = self._a
-    if not array.size:
+    if not array.size or (type(array) is MetaArray and num_classes != -1):
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return aten.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)

@@ -51,8 +51,13 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
     if device is not None and as_device(device).type != "cpu":
         raise NotImplementedError("sparse tensors are supported on the CPU only")
     if values is None:
-        size = as_shape((indices,) if size is None else (size,))
-        indices, values = aten.empty((len(size), 0), dtype=int64), aten.empty((0,), dtype=dtype)
+        # Only a size is given, by position or by name: a tensor without elements.
+        if (size is None) == (indices is None) or isinstance(indices, Tensor):
+            raise TypeError("sparse_coo_tensor() received an invalid combination of arguments: it needs indices and "
+                            "values, or a size alone")
+        size = as_shape(indices if size is None else size)
+        indices, values = aten.zeros((len(size), 0), dtype=int64), aten.zeros((0,), dtype=dtype)
+        is_coalesced = True
     places, held = (one if isinstance(one, Tensor) else as_tensor(one) for one in (indices, values))
     places = places if places.dtype is int64 else aten.to(places, int64)
     held = held if dtype is None else aten.to(held, dtype)

@@ -111,7 +111,9 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Remove dimensions of extent 1."""
     if dim is None:
         return aten.squeeze__default(input)
-    return aten.squeeze__dim(input, dim) if isinstance(dim, int) else aten.squeeze__dims(input, dim)
+    if isinstance(dim, int):
+        return aten.squeeze__dim(input, dim)
+    return aten.squeeze__dim(input, dim.__index__()) if isinstance(dim, Tensor) else aten.squeeze__dims(input, dim)
 
 
 declare(
@@ -201,8 +203,8 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *,
     wanted = split_size_or_sections if split_size is None else split_size
     if wanted is None:
         raise TypeError("split() missing 1 required positional argument: 'split_size'")
-    if isinstance(wanted, Tensor) and not wanted.ndim:
-        wanted = wanted.__index__()
+    if isinstance(wanted, Tensor) and wanted.numel() == 1:
+        wanted = int(wanted)
     form = aten.split__Tensor if isinstance(wanted, int) else aten.split_with_sizes
     return form(tensor, wanted, dim)
 

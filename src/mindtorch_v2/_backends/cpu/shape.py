@@ -10,7 +10,7 @@ import numpy as np
 from ..._dispatch.layouts import channels_last, is_channels_last
 from ..._dispatch.promotion import promote_list
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
-from ..._shape import wrap_dim, wrap_dims
+from ..._shape import as_numbers, wrap_dim, wrap_dims
 from . import providers, view
 from .indexing import contiguous
 from .memory import copy_into, empty_like, formatted
@@ -137,9 +137,10 @@ def block_diag(arrays: Sequence[Array]) -> Array:
 @providers.direct("flip")
 def flip(a: Array, dims: Sequence[int]) -> Array:
     """Dimensions in reverse order."""
-    if not len(dims):
+    dims = as_numbers(dims)
+    if not dims:
         return a.copy()
-    wrapped = wrap_dims((dims,) if isinstance(dims, int) else dims, a.ndim)
+    wrapped = wrap_dims(dims, a.ndim)
     key = [slice(None)] * a.ndim
     for dim in wrapped:
         key[dim] = slice(None, None, -1)
@@ -148,8 +149,8 @@ def flip(a: Array, dims: Sequence[int]) -> Array:
 
 def roll(a: Array, shifts: Any, dims: Any) -> Array:
     """Elements moved along dimensions, around the end."""
-    moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    along = (dims,) if isinstance(dims, int) else tuple(dims if dims is not None else ())
+    moves = as_numbers(shifts)
+    along = as_numbers(dims if dims is not None else ())
     if not moves:
         raise RuntimeError("`shifts` required")
     if not along and len(moves) == 1:

@@ -243,8 +243,17 @@ def digamma(x: Array) -> Array:
     return np.where(x == 0, np.copysign(np.inf, -x), np.where(negative, reflected, value))
 
 
-def polygamma(n: int, x: Array) -> Array:
+def _order(n: Any) -> int:
+    """The number in a 0-d tensor of an integer."""
+    if hasattr(n, "__index__") and getattr(n, "ndim", None) == 0:
+        return n.__index__()
+    raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+
+
+def polygamma(n: Any, x: Array) -> Array:
     """The n-th derivative of digamma."""
+    if type(n) is not int:
+        n = _order(n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return digamma(x) if n == 0 else _trigamma(x) if n == 1 else _polygamma(x, n)

@@ -1,4 +1,4 @@
-"""`torch.cuda.amp`: the old names of `torch.amp`'s classes for CUDA, which switch themselves off here."""
+"""The old names of `torch.amp.autocast` and of its decorators for CUDA."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import amp as _amp
-from .._dtype import DType, float16
-
-
-def amp_definitely_not_available() -> bool:
-    """True: there is no CUDA."""
-    return True
+from ... import amp as _amp
+from ..._dtype import DType, float16
 
 
 class autocast(_amp.autocast):
@@ -22,16 +17,6 @@ class autocast(_amp.autocast):
         warnings.warn("`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', "
                       "args...)` instead.", FutureWarning, stacklevel=2)
         super().__init__("cuda", dtype, enabled, cache_enabled)
-
-
-class GradScaler(_amp.GradScaler):
-    """`torch.amp.GradScaler("cuda")`."""
-
-    def __init__(self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
-                 growth_interval: int = 2000, enabled: bool = True) -> None:
-        warnings.warn("`torch.cuda.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cuda', "
-                      "args...)` instead.", FutureWarning, stacklevel=2)
-        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
 def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: Any = None) -> Any:
@@ -48,4 +33,4 @@ def custom_bwd(bwd: Callable[..., Any]) -> Any:
     return _amp.custom_bwd(bwd, device_type="cuda")
 
 
-__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["autocast", "custom_bwd", "custom_fwd"]
