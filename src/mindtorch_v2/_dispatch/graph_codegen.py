@@ -150,8 +150,11 @@ class GraphWriter:
                 self.add(indent, "t_._rg = True", "t_._edge = (node_, 0)")
         else:
             self.add(indent, "node_.meta = tuple((x._a.shape, x._a.dtype) for x in t_)")
-            chosen = "range(len(t_))" if self.facts.differentiable is None else repr(self.facts.differentiable)
-            self.add(indent, f"for i in {chosen}: t_[i]._rg = True; t_[i]._edge = (node_, i)")
+            if self.facts.differentiable is None:
+                self.add(indent, "for i_, x_ in enumerate(t_): x_._rg = True; x_._edge = (node_, i_)")
+            else:
+                chosen = self.facts.differentiable
+                self.add(indent, f"for i_ in {chosen!r}: t_[i_]._rg = True; t_[i_]._edge = (node_, i_)")
         self.add(indent, "if s_.pack_hooks: apply_pack_hooks(node_)")
 
     # -- the node's apply ------------------------------------------------------------------------------------------

@@ -93,7 +93,8 @@ declare(
     "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", cpu=kernels.hardswish_backward, where="n",
     meta="same",
     grad={"grad_output": lambda grad, self: aten.hardswish_backward(grad, self),
-          "self": lambda grad, grad_output, self: aten.hardtanh_backward(grad * grad_output / 3, self, -3, 3)},
+          "self": lambda grad, grad_output, self: aten.where(
+              aten.logical_and(self > -3.0, self < 3.0), grad * grad_output / 3.0, 0.0)},
 )
 declare(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", cpu=kernels.leaky_relu, inplace=True, where="n",
@@ -157,11 +158,17 @@ def _prelu(self: Tensor, weight: Tensor) -> Tensor:
     return aten._prelu_kernel(self, weight)
 
 
-def _prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Any) -> Any:
-    positive = self > 0
-    return (aten.where(positive, grads[0], weight * grads[0] + self * grads[1]),
-            aten.where(positive, 0, grad_output * grads[1]),
-            aten.where(positive, 0, grad_output * grads[0]))
+def _prelu_second(given_grads: Any, grad_output: Tensor, self: Tensor, weight: Any) -> Any:
+    of_self, of_weight = given_grads
+    above = self >= 0
+    if of_self is None:
+        below = self * of_weight
+        return aten.where(above, 0, below), aten.where(above, 0, grad_output * of_weight), None
+    through = weight * of_self
+    if of_weight is None:
+        return aten.where(above, of_self, through), None, aten.where(above, 0, grad_output * of_self)
+    return (aten.where(above, of_self, through + self * of_weight), aten.where(above, 0, grad_output * of_weight),
+            aten.where(above, 0, grad_output * of_self))
 
 
 declare("prelu(Tensor self, Tensor weight) -> Tensor", composite=_prelu)
@@ -186,11 +193,10 @@ declare(
 
 def _elu_second(grad: Tensor, grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool,
                 self_or_result: Any) -> Any:
-    change = grad * grad_output
-    if is_result:
-        return aten.where(self_or_result > 0, 0, change * input_scale)
-    return aten.where(self_or_result > 0, 0,
-                      change * (alpha * scale * input_scale**2) * aten.exp(self_or_result * input_scale))
+    change = grad * grad_output * input_scale
+    if not is_result:
+        change = aten.elu_backward(change, alpha, scale, input_scale, is_result, self_or_result)
+    return change * aten.type_as(self_or_result < 0, grad)
 
 
 declare(

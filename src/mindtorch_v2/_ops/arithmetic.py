@@ -35,7 +35,7 @@ from .._dispatch.promotion import (
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._tensor import Tensor
-from .formulas import conj, not_implemented, scaled
+from .formulas import NOT_IMPLEMENTED, conj, not_implemented, scaled
 
 
 def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
@@ -183,7 +183,7 @@ def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 declare(
     "floor_divide(Tensor self, Tensor other) -> Tensor", cpu=floor_divide, promote="product", inplace=True,
-    meta="broadcast", node="NotImplemented",
+    meta="broadcast", node=NOT_IMPLEMENTED,
     grad={"self": not_implemented("floor_divide"), "other": not_implemented("floor_divide")},
 )
 declare(
@@ -197,7 +197,7 @@ declare(
     cpu=lambda a, other: remainder(*promote_number(a, other)), grad={"self": lambda grad: grad},
 )
 declare(
-    "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", where="n", meta="same", node="NotImplemented",
+    "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", where="n", meta="same", node=NOT_IMPLEMENTED,
     cpu=lambda value, b: remainder(*reversed(promote_number(b, value))),
     grad={"other": not_implemented("remainder")},
 )
@@ -249,10 +249,15 @@ def _pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Any:
     return aten.where(exponent == 0.0, aten.zeros_like(grad), grad * conj(exponent * aten.pow(self, exponent - 1)))
 
 
+def _not_negative(exponent: Tensor) -> Any:
+    if exponent.is_complex():
+        return aten.logical_and(aten.imag(exponent) == 0, aten.real(exponent) >= 0)
+    return exponent >= 0
+
+
 def _pow_grad_exponent(grad: Tensor, self: Tensor, exponent: Any, result: Any) -> Any:
     # log(0) is -inf and 0 * -inf is nan; where the base is 0 and the exponent is not negative, the limit is 0.
-    size = aten.real(exponent) if exponent.is_complex() else exponent
-    undefined = aten.logical_and(self == 0, size >= 0)
+    undefined = aten.logical_and(self == 0, _not_negative(exponent))
     return grad * aten.where(undefined, aten.zeros_like(result), conj(result * aten.log(self)))
 
 
@@ -275,11 +280,10 @@ def _power_of_number(value: Any, exponent: Any) -> Any:
 
 
 def _pow_grad_scalar_base(grad: Tensor, self: Tensor, exponent: Any, result: Any) -> Any:
-    log = np.log(self).item()
+    log = np.log(complex(self) if exponent.is_complex() else self).item()
     if self == 0:
         # log(0) is -inf; where the exponent is not negative, the limit is 0.
-        size = aten.real(exponent) if exponent.is_complex() else exponent
-        return grad * aten.where(size >= 0, 0.0, result * log)
+        return grad * aten.where(_not_negative(exponent), 0.0, conj(result * log))
     return grad * conj(result * log)
 
 

@@ -13,7 +13,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import promote_number
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
-from .formulas import conj
+from .formulas import NOT_IMPLEMENTED, conj, not_implemented
 
 
 def _atan2_backward(grad: Tensor, self: Tensor, other: Any, needs: Any) -> Any:
@@ -138,12 +138,8 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
 # -- steps and integers --------------------------------------------------------------------------------------------
 
 
-def _no_derivative(grad: Tensor) -> Any:
-    raise RuntimeError("derivative for aten::heaviside is not implemented")
-
-
 declare("heaviside(Tensor self, Tensor values) -> Tensor", cpu=kernels.heaviside, inplace=True, meta="broadcast",
-        node="NotImplemented", grad={("self", "values"): _no_derivative})
+        node=NOT_IMPLEMENTED, grad={("self", "values"): not_implemented("heaviside")})
 declare("gcd(Tensor self, Tensor other) -> Tensor", cpu=kernels.integers_only("gcd_cpu", np.gcd), promote="ternary",
         inplace=True, meta="broadcast")
 declare("lcm(Tensor self, Tensor other) -> Tensor", cpu=kernels.integers_only("lcm_cpu", np.lcm), promote="ternary",

@@ -87,7 +87,7 @@ declare(
 declare(
     "polar(Tensor abs, Tensor angle) -> Tensor", cpu=kernels.complex_from_polar, where="f", meta="broadcast",
     grad={
-        "abs": lambda grad, abs, angle: aten.real(conj(grad) * aten.polar(aten.ones_like(abs), angle)),
+        "abs": lambda grad, result: aten.real(conj(grad) * aten.sgn(result)),
         "angle": lambda grad, result: aten.real(conj(grad) * (result * 1j)),
     },
 )

@@ -54,8 +54,14 @@ declare(
     grad={"x1": lambda grad, x1, x2, p, result: aten._cdist_backward(aten.contiguous(grad), x1, x2, p, result),
           "x2": _gradient_of_second},
 )
+
+
+def _no_second(grad: Tensor) -> Any:
+    raise NotImplementedError("the derivative for '_cdist_backward' is not implemented.")
+
+
 declare("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
-        cpu=kernels.cdist_backward, where="n")
+        cpu=kernels.cdist_backward, where="n", grad={("grad", "x1", "x2", "cdist"): _no_second})
 
 
 declare(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._dispatch.namespace import aten
+from .._dtype import HALF_TYPES
 from .._tensor import Tensor
 
 
@@ -15,6 +18,10 @@ def conj(x: Any) -> Any:
     return x.conjugate() if isinstance(x, complex) else x
 
 
+# PyTorch's name for the nodes of ops that it records but cannot differentiate.
+NOT_IMPLEMENTED = "torch::autograd::NotImplemented"
+
+
 def not_implemented(name: str) -> Any:
     """The formula of an op that PyTorch records but cannot differentiate: using it raises."""
 
@@ -22,6 +29,11 @@ def not_implemented(name: str) -> Any:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
 
     return formula
+
+
+def large(x: Tensor) -> Any:
+    """Where numbers are far enough from 0 to divide by; NaN is not."""
+    return aten.abs(x) > (np.finfo(x._a.dtype).eps.item() if x._a.dtype not in HALF_TYPES else 0.0)
 
 
 def scaled(grad: Tensor, factor: Any) -> Any:

@@ -11,6 +11,13 @@ from .._dispatch.registry import declare
 from .._tensor import Tensor
 
 
+def _again(given_grads: Any, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int,
+           padding_mode: int, align_corners: bool) -> Any:
+    from .grid_curvature import second_derivative  # imported late: few programs need it
+
+    return second_derivative(given_grads, grad_output, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
 def _declare(spatial: int) -> None:
     name = f"grid_sampler_{spatial}d"
 
@@ -20,15 +27,12 @@ def _declare(spatial: int) -> None:
                                                  needs)
         return made[0] if needs[0] else None, made[1] if needs[1] else None
 
-    def again(grads: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name}_backward is not implemented")
-
     rest = "int interpolation_mode, int padding_mode, bool align_corners"
     declare(f"{name}(Tensor input, Tensor grid, {rest}) -> Tensor", cpu=kernels.grid_sampler, where="f",
             node=f"GridSampler{spatial}DBackward0", grad={("input", "grid"): gradients})
     declare(f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {rest}, bool[2] output_mask) -> "
             "(Tensor, Tensor)", cpu=kernels.grid_sampler_backward, where="n",
-            node=f"GridSampler{spatial}DBackwardBackward0", grad={("grad_output", "input", "grid"): again})
+            node=f"GridSampler{spatial}DBackwardBackward0", grad={("grad_output", "input", "grid"): _again})
 
 
 _declare(2)

@@ -28,6 +28,16 @@ def adjoint(x: Any) -> Any:
     return conj(aten.transpose(x, -2, -1))
 
 
+def refuse_phase(name: str, vectors: str, diagonal: Any) -> None:
+    """Refuse a gradient that depends on the phases of complex vectors, which are arbitrary."""
+    if diagonal.dtype.is_complex and not diagonal.is_meta:
+        turns = aten.imag(diagonal)
+        if not aten.allclose(turns, aten.zeros_like(turns), 1e-2, 1e-2):
+            raise RuntimeError(f"{name}: The {vectors} in the complex case are specified up to multiplication by "
+                               "e^{i phi}. The specified loss function depends on this quantity, so it is "
+                               "ill-defined.")
+
+
 def unused(*grads: Any) -> bool:
     """Whether the vectors of a decomposition were not used: equal values, which share a gap of 0, do no harm then."""
     return not any(grad.requires_grad or grad.is_meta or bool(aten.any(grad)) for grad in grads)

@@ -16,7 +16,7 @@ from .._dtype import FLOAT, HALF_TYPES, INTEGER, bool_, int64
 from .._shape import numel, wrap_dim
 from .._tensor import Tensor, wrap_known
 from .formulas import conj
-from .linalg import adjoint, check_matrix, unused
+from .linalg import adjoint, check_matrix, refuse_phase, unused
 from .return_types import named
 
 # -- eigenvalues -----------------------------------------------------------------------------------------------------
@@ -29,8 +29,9 @@ def _eig_backward(grads: Any, self: Tensor, result0: Any, result1: Any) -> Any:
         made = aten.linalg_solve(adjoint(vectors), aten.unsqueeze(grad_values, -1) * adjoint(vectors))
         return made if self.dtype.is_complex else aten.real(made)
     inner = aten.matmul(adjoint(vectors), grad_vectors)
-    # The vectors have length 1: nothing flows along them.
-    along = aten.real(aten.diagonal(inner, 0, -2, -1))
+    along = aten.diagonal(inner, 0, -2, -1)
+    refuse_phase("linalg_eig_backward", "eigenvectors", along)
+    along = aten.real(along)  # the vectors have length 1: nothing flows along them
     inner = inner - aten.matmul(adjoint(vectors), vectors * aten.unsqueeze(along, -2))
     one = aten.eye(values._a.shape[-1], dtype=values.dtype, device=values.device)
     gaps = conj(aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1))

@@ -14,6 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor, wrap_known
+from .formulas import NOT_IMPLEMENTED
 from .linalg import check_matrix, renamed
 from .return_types import named
 
@@ -68,10 +69,10 @@ def _solve(factors: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
 
 declare("linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
         "Tensor pivots, Tensor info)", cpu=_factor, meta=regular(_factor), where="n", differentiable=(0,),
-        node="NotImplemented",
+        node=NOT_IMPLEMENTED,
         grad={"self": _refused("linalg_ldl_factor_ex")})
 declare("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", cpu=_solve,
-        where="n", node="NotImplemented", grad={("LD", "B"): _refused("linalg_ldl_solve")})
+        where="n", node=NOT_IMPLEMENTED, grad={("LD", "B"): _refused("linalg_ldl_solve")})
 
 
 @choose("linalg_ldl_factor_ex", where="n")

@@ -17,7 +17,7 @@ from .._dispatch.state import THREAD
 from .._dtype import FLOAT, DType, as_dtype, int64, promote_types
 from .._shape import broadcast_shapes, wrap_dim
 from .._tensor import LEVELS, Tensor, wrap, wrap_known
-from .linalg import adjoint, check_matrix, unused
+from .linalg import adjoint, check_matrix, refuse_phase, unused
 from .return_types import named
 
 
@@ -53,6 +53,7 @@ def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1
     if A.dtype.is_complex:
         # Where j = k the two lines above count the turn of each pair of vectors once too often.
         both = aten.diagonal(from_u, 0, -2, -1)
+        refuse_phase("svd_backward", "singular vectors", both + aten.diagonal(from_v, 0, -2, -1))
         inner = inner - _diagonal_matrix(aten.diagonal(inner, 0, -2, -1)) + _diagonal_matrix(both / (2 * s))
     inner = inner + _diagonal_matrix(grad_s)
     whole = aten.matmul(u, aten.matmul(inner, vh))
@@ -115,7 +116,9 @@ def _eigh_backward(grads: Any, result0: Any, result1: Any) -> Any:
     vectors = result1
     if unused(grad_vectors):
         return aten.matmul(vectors, aten.unsqueeze(grad_values, -1) * adjoint(vectors))
-    inner = aten.matmul(adjoint(vectors), grad_vectors) / _differences(result0)
+    inner = aten.matmul(adjoint(vectors), grad_vectors)
+    refuse_phase("linalg_eigh_backward", "eigenvectors", aten.diagonal(inner, 0, -2, -1))
+    inner = _skew(inner) / (2 * _differences(result0))  # A Hermitian matrix has a Hermitian gradient
     # The length of an eigenvector is fixed and its phase arbitrary: nothing flows along the vector itself.
     inner = inner - _diagonal_matrix(aten.diagonal(inner, 0, -2, -1)) + _diagonal_matrix(grad_values)
     return aten.matmul(vectors, aten.matmul(inner, adjoint(vectors)))

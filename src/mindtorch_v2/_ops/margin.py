@@ -8,7 +8,7 @@ from .._backends.cpu import margin as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
 from .._tensor import Tensor
-from .formulas import not_implemented
+from .formulas import NOT_IMPLEMENTED, not_implemented
 
 declare(
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) "
@@ -19,7 +19,7 @@ declare(
 declare(
     "multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, "
     "Tensor? weight=None, int reduction=1) -> Tensor", cpu=kernels.multi_margin_loss_backward, where="n",
-    node="NotImplemented", grad={"grad_output": not_implemented("multi_margin_loss_backward"),
+    node=NOT_IMPLEMENTED, grad={"grad_output": not_implemented("multi_margin_loss_backward"),
                                  "self": not_implemented("multi_margin_loss_backward")},
 )
 declare(
@@ -30,7 +30,7 @@ declare(
 )
 declare(
     "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) "
-    "-> Tensor", cpu=kernels.multilabel_margin_loss_backward, where="n", node="NotImplemented",
+    "-> Tensor", cpu=kernels.multilabel_margin_loss_backward, where="n", node=NOT_IMPLEMENTED,
     grad={"grad_output": not_implemented("multilabel_margin_loss_backward"),
           "self": not_implemented("multilabel_margin_loss_backward")},
 )

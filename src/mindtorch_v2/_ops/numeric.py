@@ -22,7 +22,7 @@ from .._memory_format import preserve_format
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor, wrap
 from .create import OPTIONS, out_dtype, range_out
-from .formulas import conj
+from .formulas import NOT_IMPLEMENTED, conj, not_implemented
 from .return_types import named
 
 # -- parts of a number -----------------------------------------------------------------------------------------------
@@ -312,6 +312,7 @@ declare(
     cpu=lambda grad, output, data, reduce, lengths, offsets, axis, initial: kernels.segment_reduce_backward(
         grad, data, output, reduce, np.diff(offsets) if lengths is None else lengths, wrap_dim(axis, data.ndim),
         initial),
+    node=NOT_IMPLEMENTED, grad={("grad", "output", "data"): not_implemented("_segment_reduce_backward")},
 )
 
 

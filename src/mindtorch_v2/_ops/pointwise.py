@@ -12,8 +12,9 @@ from .._backends.cpu import activation, elements, special
 from .._backends.cpu import pointwise as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
 from .._tensor import Tensor
-from .formulas import conj
+from .formulas import NOT_IMPLEMENTED, conj, large, not_implemented
 
 LN2, LN10, TWO_OVER_SQRT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 
@@ -94,6 +95,12 @@ def _sinc_backward(grad: Tensor, self: Tensor) -> Any:
     return aten.where(self == 0.0, 0.0, slope)
 
 
+def _acosh_backward(grad: Tensor, self: Tensor) -> Any:
+    if self._a.dtype.kind == "c":  # where one root of the product has the wrong sign
+        return grad * conj(aten.rsqrt(self - 1) * aten.rsqrt(self + 1))
+    return grad * aten.rsqrt(self * self - 1)
+
+
 unary("sin", np.sin, lambda grad, self: grad * conj(aten.cos(self)))
 unary("cos", np.cos, lambda grad, self: grad * -conj(aten.sin(self)))
 unary("tan", np.tan, lambda grad, result: grad * conj(aten.pow(result, 2) + 1))
@@ -104,7 +111,7 @@ unary("sinh", np.sinh, lambda grad, self: grad * conj(aten.cosh(self)))
 unary("cosh", np.cosh, lambda grad, self: grad * conj(aten.sinh(self)))
 unary("tanh", elements.tanh, lambda grad, result: aten.tanh_backward(grad, result))
 unary("asinh", np.arcsinh, lambda grad, self: grad * conj(aten.rsqrt(aten.pow(self, 2) + 1)))
-unary("acosh", np.arccosh, lambda grad, self: grad * conj(aten.rsqrt(self * self - 1)))
+unary("acosh", np.arccosh, _acosh_backward)
 unary("atanh", np.arctanh, lambda grad, self: grad / conj(1 - aten.pow(self, 2)))
 unary("sinc", kernels.sinc, _sinc_backward)
 unary("deg2rad", kernels.degrees_to_radians, lambda grad: grad * (math.pi / 180.0), node="Deg2RadBackward0")
@@ -125,21 +132,23 @@ declare(
     grad={"grad_output": lambda grad, output: aten.sigmoid_backward(grad, conj(output)),
           "output": lambda grad, grad_output, output: conj(grad) * (grad_output * (-2 * conj(output) + 1))},
 )
+
+
+def _logit_backward(grad: Tensor, self: Tensor, eps: Any) -> Any:
+    if not THREAD.state.grad:
+        return aten.logit_backward(grad, self, eps)
+    low, high = (0.0, 1.0) if eps is None else (eps, 1.0 - eps)
+    inside = aten.logical_and(self >= low, self <= high)
+    return aten.where(inside, grad / (self * (1.0 - self)), math.nan if eps is None else 0.0)
+
+
 declare(
     "logit(Tensor self, float? eps=None) -> Tensor", cpu=kernels.logit, promote="float", inplace=True, meta="same",
-    grad={"self": lambda grad, self, eps: aten.logit_backward(grad, self, eps)},
+    grad={"self": _logit_backward},
 )
-
-
-def _logit_second(grad: Tensor, grad_output: Tensor, self: Tensor, eps: Any) -> Any:
-    spread = self * (1 - self)
-    return aten.logit_backward(grad * grad_output, self, eps) * (2 * self - 1) / spread
-
-
 declare(
     "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", cpu=kernels.logit_backward,
-    where="n", meta="same",
-    grad={"grad_output": lambda grad, self, eps: aten.logit_backward(grad, self, eps), "self": _logit_second},
+    where="n", meta="same", node=NOT_IMPLEMENTED, grad={("grad_output", "self"): not_implemented("logit_backward")},
 )
 
 # -- special functions ---------------------------------------------------------------------------------------------
@@ -154,9 +163,9 @@ unary("i0", special.i0, lambda grad, self: grad * aten.special_i1(self))
 
 
 def _i1_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
-    # The limit of i1(x) / x at 0 is a half.
-    safe = aten.where(self == 0.0, 1.0, self)
-    return grad * aten.where(self == 0.0, 0.5, aten.i0(self) - result / safe)
+    far = large(self)
+    safe = aten.where(far, self, 1.0)
+    return grad * aten.where(far, aten.i0(safe) - result / safe, 0.5)  # the limit of i1(x) / x at 0 is a half
 
 
 unary("special_i1", special.i1, _i1_backward, inplace=False, where="n")

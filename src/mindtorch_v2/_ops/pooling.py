@@ -24,8 +24,7 @@ def _row(values: Sizes, fill: int) -> list[int]:
 def _picked(grad: Tensor, indices: Tensor, spatial: int) -> Tensor:
     """The elements of the last dimensions at flat indices."""
     shape = indices._a.shape
-    lead = shape[: len(shape) - spatial]
-    flat = aten.gather(aten.reshape(grad, (*lead, -1)), -1, aten.view(indices, (*lead, -1)))
+    flat = aten.gather(aten.flatten(grad, -spatial), -1, aten.flatten(indices, -spatial))
     return aten.view(flat, shape)
 
 

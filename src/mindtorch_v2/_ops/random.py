@@ -21,12 +21,13 @@ from .._random import Generator, engine_of, generator_for
 from .._shape import as_shape, broadcast_shapes
 from .._tensor import Tensor, wrap, wrap_known
 from .create import OPTIONS, check_size, fresh, is_of_host, out_dtype, with_flags
+from .formulas import NOT_IMPLEMENTED, not_implemented
 
 # -- in-place fills ----------------------------------------------------------------------------------------------------
 # A filled tensor forgets its history: its gradient is zero.
 
 
-def _fill(schema: str, kernel: Callable[..., Any]) -> None:
+def _fill(schema: str, kernel: Callable[..., Any], node: str | None = None) -> None:
     """Declare `name_`: the kernel gets the array, the stream to draw from and the parameters."""
 
     def fill(target: Any, *rest: Any) -> Any:
@@ -36,7 +37,7 @@ def _fill(schema: str, kernel: Callable[..., Any]) -> None:
         return kernel(target, engine_of(generator), first, second)
 
     two = len(parse_schema(f"{schema} -> Tensor").arguments) == 4  # the commonest ones, called without lists
-    declare(f"{schema} -> Tensor", cpu_inplace=fill_by_two if two else fill, where="n",
+    declare(f"{schema} -> Tensor", cpu_inplace=fill_by_two if two else fill, where="n", node=node,
             grad={"self": lambda grad: aten.zeros_like(grad)})
 
 
@@ -50,7 +51,8 @@ _fill("exponential(Tensor self, float lambd=1., *, Generator? generator=None)", 
 _fill("geometric(Tensor self, float p, *, Generator? generator=None)", kernels.geometric)
 _fill("log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None)", kernels.log_normal)
 _fill("cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None)", kernels.cauchy)
-_fill("bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None)", kernels.bernoulli)
+_fill("bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None)", kernels.bernoulli,
+      "BernoulliBackward2")
 
 
 def _bernoulli_from(target: Any, p: Any, generator: Generator | None) -> Any:
@@ -58,7 +60,7 @@ def _bernoulli_from(target: Any, p: Any, generator: Generator | None) -> Any:
 
 
 declare("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
-        cpu_inplace=_bernoulli_from, where="n",
+        cpu_inplace=_bernoulli_from, where="n", node="BernoulliBackward1",
         grad={"self": lambda grad: aten.zeros_like(grad), "p": lambda grad: aten.zeros_like(grad)})
 
 
@@ -424,7 +426,8 @@ declare(
 )
 declare(
     "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", where="n",
-    cpu=lambda a, p, generator: engine_of(generator).bernoulli(a.shape, a.dtype, p),
+    cpu=lambda a, p, generator: engine_of(generator).bernoulli(a.shape, a.dtype, p), node=NOT_IMPLEMENTED,
+    grad={"self": not_implemented("bernoulli")},
 )
 
 

@@ -14,6 +14,7 @@ from .._dispatch.registry import choose, declare
 from .._dtype import FROM_NUMPY, cpp_name
 from .._random import Generator, engine_of
 from .._tensor import Tensor
+from .formulas import NOT_IMPLEMENTED, not_implemented
 
 
 def _gamma(a: Any, generator: Generator | None) -> Any:
@@ -45,18 +46,11 @@ def _binomial(count: Any, prob: Any, generator: Generator | None) -> Any:
     return rng_counts.binomial(engine_of(generator), count, prob).astype(count.dtype)
 
 
-def _no_second(name: str) -> Any:
-    def refuse(grad: Tensor) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented")
-
-    return refuse
-
-
 declare("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", cpu=_gamma, where="n",
         grad={"self": lambda grad, self, result: grad * aten._standard_gamma_grad(self, result)})
 declare("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", where="f",
         cpu=lambda a, x: implicit_gradient.gamma_gradient(x, a).astype(a.dtype),
-        grad={("self", "output"): _no_second("_standard_gamma_grad")})
+        grad={("self", "output"): not_implemented("_standard_gamma_grad")})
 
 
 def _dirichlet_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
@@ -68,11 +62,11 @@ declare("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", c
         grad={"self": _dirichlet_backward})
 declare("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", where="f",
         cpu=lambda x, alpha, total: implicit_gradient.dirichlet_gradient(x, alpha, total).astype(x.dtype),
-        grad={("x", "alpha", "total"): _no_second("_dirichlet_grad")})
+        grad={("x", "alpha", "total"): not_implemented("_dirichlet_grad")})
 declare("poisson(Tensor self, Generator? generator=None) -> Tensor", cpu=_poisson, where="n",
         grad={"self": lambda grad: aten.zeros_like(grad)})
 declare("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", cpu=_binomial, where="n",
-        grad={"prob": lambda grad, prob: aten.zeros_like(prob)})
+        node=NOT_IMPLEMENTED, grad={("count", "prob"): not_implemented("binomial")})
 
 
 @choose("poisson", where="f")

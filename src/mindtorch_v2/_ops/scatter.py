@@ -15,7 +15,7 @@ from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
 from .._tensor import Tensor
 from .._warn import warn_once
-from .formulas import scaled
+from .formulas import NOT_IMPLEMENTED, scaled
 
 
 def on_copy(kernel: Callable[..., Any], order: Any = "C") -> Callable[..., Any]:
@@ -62,7 +62,7 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
     common = np.broadcast_shapes(around(self._a.shape), around(indices._a.shape))
     whole = aten.broadcast_to(self, (*common[:at], extent, *common[at + 1:]))
     chosen = aten.broadcast_to(indices, (*common[:at], indices._a.shape[at], *common[at + 1:]))
-    return aten.gather(whole, at, aten.remainder(chosen, extent))
+    return aten.gather(whole, at, aten.remainder(chosen, extent) if extent else chosen)
 
 
 declare("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", composite=_take_along_dim)
@@ -88,12 +88,12 @@ def _no_reduce_grad(grad: Tensor) -> Any:
 
 declare(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", where="n",
-    cpu=on_copy(kernels.scatter_reduce_src), cpu_inplace=kernels.scatter_reduce_src, node="NotImplemented",
+    cpu=on_copy(kernels.scatter_reduce_src), cpu_inplace=kernels.scatter_reduce_src, node=NOT_IMPLEMENTED,
     grad={("self", "src"): lambda grad, needs: _no_reduce_grad(grad)},
 )
 declare(
     "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", where="n",
-    cpu=on_copy(kernels.scatter_reduce_value), cpu_inplace=kernels.scatter_reduce_value, node="NotImplemented",
+    cpu=on_copy(kernels.scatter_reduce_value), cpu_inplace=kernels.scatter_reduce_value, node=NOT_IMPLEMENTED,
     grad={"self": _no_reduce_grad},
 )
 OLD_REDUCE = ("The reduce argument of torch.scatter with Tensor src is deprecated; use torch.scatter_reduce, which has "

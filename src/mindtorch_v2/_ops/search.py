@@ -12,6 +12,7 @@ from .._dispatch.promotion import pretty, result_dtype
 from .._dispatch.registry import choose, declare
 from .._dtype import int64
 from .._tensor import Tensor
+from .formulas import NOT_IMPLEMENTED, not_implemented
 from .return_types import named
 
 HISTOGRAM = named("histogram", ("hist", "bin_edges"))
@@ -64,12 +65,15 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 
 # -- histograms ----------------------------------------------------------------------------------------------------
 
-declare("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", cpu=kernels.bincount)
+declare("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", cpu=kernels.bincount,
+        node=NOT_IMPLEMENTED, grad={("self", "weights"): not_implemented("bincount")})
 declare("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", cpu=kernels.histc)
 declare("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
-        "-> (Tensor hist, Tensor bin_edges)", cpu=kernels.histogram, where="n")
+        "-> (Tensor hist, Tensor bin_edges)", cpu=kernels.histogram, where="n", node=NOT_IMPLEMENTED,
+        grad={("self", "weight"): not_implemented("histogram")})
 declare("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
-        "(Tensor hist, Tensor bin_edges)", cpu=kernels.histogram_edges, where="n")
+        "(Tensor hist, Tensor bin_edges)", cpu=kernels.histogram_edges, where="n", node=NOT_IMPLEMENTED,
+        grad={("self", "bins", "weight"): not_implemented("histogram")})
 
 
 @choose("histogram")

@@ -19,6 +19,7 @@ from .._dispatch.promotion import promote_number
 from .._dispatch.registry import choose, declare, default_node_name
 from .._dtype import HALF_TYPES, bool_
 from .._tensor import Tensor
+from .formulas import large
 
 Kernel = Callable[..., Any]
 
@@ -47,10 +48,10 @@ def unary(name: str, function: Kernel, formula: Any = None, *, halves: bool = Fa
 
 
 def _i1e_backward(grad: Any, self: Any, result: Any) -> Any:
-    tiny = aten.abs(self) <= float(np.finfo(self._a.dtype).eps) if self._a.dtype not in HALF_TYPES else self == 0.0
-    safe = aten.where(tiny, 1.0, self)
+    far = large(self)
+    safe = aten.where(far, self, 1.0)
     slope = aten.special_i0e(safe) - result * (aten.sgn(safe) + aten.reciprocal(safe))
-    return grad * aten.where(tiny, 0.5, slope)
+    return grad * aten.where(far, slope, 0.5)
 
 
 unary("i0e", lambda x: bessel.bessel_i_scaled(x, 0),

@@ -32,6 +32,8 @@ def _var_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim
     else:
         grad = kept(grad, shape, dims, keepdim)
         average = aten.mean__dim(self, dims, True)
+    if freedom <= 0 and dim is None and not keepdim:
+        return grad * aten.where(self == average, math.nan, math.inf)
     return grad * (2.0 / freedom if freedom else math.inf) * (self - average)
 
 

@@ -13,6 +13,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import OPS, Op, choose, declare
 from .._dispatch.state import THREAD
 from .._tensor import Tensor
+from .formulas import NOT_IMPLEMENTED, not_implemented
 
 # -- in-place: the tensor becomes its own view -----------------------------------------------------------------------
 
@@ -98,7 +99,8 @@ declare("view_copy(Tensor self, int[] size) -> Tensor", grad=dict(OPS["view"].gr
         where="f", cpu=lambda a, size: kernels.view(a.copy(), size))
 for _key in ("squeeze", "squeeze.dim", "squeeze.dims"):
     _declare_copy(OPS[_key], "n")
-declare("detach_copy(Tensor self) -> Tensor", cpu=lambda a: a.copy("K"), where="f")
+declare("detach_copy(Tensor self) -> Tensor", cpu=lambda a: a.copy("K"), where="f", node=NOT_IMPLEMENTED,
+        grad={"self": not_implemented("detach_copy")})
 
 
 @choose("squeeze_copy", where="f")

@@ -183,6 +183,8 @@ def power_scalar(a: Array, exponent: Any) -> Array:
         return multiply(multiply(a, a), a)
     if exponent == -1 and a.dtype in FLOAT_DTYPES:
         return np.true_divide(np.ones((), a.dtype), a)
+    if exponent == -0.5 and a.dtype in FLOAT_DTYPES:
+        return np.true_divide(np.ones((), a.dtype), sqrt(a))
     narrow = a.dtype in HALVES or (a.dtype.kind in "iu" and type(exponent) is int)
     return _power(a, (stored_scalar if narrow else scalar_array)(exponent, a.dtype))
 

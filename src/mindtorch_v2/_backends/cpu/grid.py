@@ -61,8 +61,9 @@ def _places(grid: Array, size: int, padding_mode: int, align_corners: bool) -> t
 class Samples:
     """The pixels around every position: their numbers, their weights and the weights' derivatives."""
 
-    def __init__(self, x: Array, grid: Array, mode: int, padding_mode: int, align_corners: bool) -> None:
-        self.sizes = x.shape[2:]
+    def __init__(self, sizes: tuple[int, ...], grid: Array, mode: int, padding_mode: int,
+                 align_corners: bool) -> None:
+        self.sizes = sizes
         self.nearest = mode == NEAREST
         count = len(self.sizes)
         points = grid.reshape(grid.shape[0], -1, count)
@@ -130,9 +131,9 @@ class Pixels:
         return self.flat.reshape(-1).take(self.cells(index), mode="clip")
 
 
-def _cubic(x: Array, grid: Array, padding_mode: int, align_corners: bool) -> CubicSamples:
+def cubic_samples(sizes: tuple[int, ...], grid: Array, padding_mode: int, align_corners: bool) -> CubicSamples:
     """Positions for cubic interpolation, where the padding mode applies to every neighbour by itself."""
-    if x.ndim != 4:
+    if len(sizes) != 2:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
 
     def bound(place: Array, size: int) -> Array:
@@ -141,7 +142,7 @@ def _cubic(x: Array, grid: Array, padding_mode: int, align_corners: bool) -> Cub
             place = _reflected(place, low, high)[0]
         return np.clip(place, 0, size - 1) if padding_mode in (BORDER, REFLECTION) else place
 
-    return CubicSamples(x.shape[2:], grid, align_corners, bound)
+    return CubicSamples(sizes, grid, align_corners, bound)
 
 
 def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
@@ -150,7 +151,7 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
         return np.zeros((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
     image, points = _wide(x), _wide(grid)
     if interpolation_mode == BICUBIC:
-        cubic = _cubic(image, points, padding_mode, align_corners)
+        cubic = cubic_samples(image.shape[2:], points, padding_mode, align_corners)
         found = sample(image, cubic, math.prod(grid.shape[1:-1]))
         return found.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
     if x.ndim == 4 and providers.rows(image) and providers.rows(points):
@@ -158,7 +159,7 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
         providers.native.grid_sample(image, points.reshape(x.shape[0], -1, 2), interpolation_mode == NEAREST,
                                      padding_mode, align_corners, found.reshape(*x.shape[:2], -1))
         return found.astype(x.dtype, copy=False)
-    samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
+    samples = Samples(image.shape[2:], points, interpolation_mode, padding_mode, align_corners)
     pixels = Pixels(image)
     made: Array = None
     for index, weights, _ in samples.corners():
@@ -175,7 +176,7 @@ def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode
         return np.zeros_like(x), np.zeros_like(grid)
     image, points = _wide(x), _wide(grid)
     if interpolation_mode == BICUBIC:
-        cubic = _cubic(image, points, padding_mode, align_corners)
+        cubic = cubic_samples(image.shape[2:], points, padding_mode, align_corners)
         rows = _wide(grad).reshape(*x.shape[:2], math.prod(grid.shape[1:-1]))
         image_grad, grid_grad = sample_backward(rows, image, cubic, bool(output_mask[0]))
         return (image_grad.reshape(x.shape).astype(x.dtype, copy=False) if output_mask[0] else np.empty(0, x.dtype),
@@ -190,7 +191,7 @@ def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode
                                           point_pulls.reshape(flat))
         return (np.empty(0, x.dtype) if pixel_pulls is None else pixel_pulls.astype(x.dtype, copy=False),
                 point_pulls.astype(grid.dtype, copy=False))
-    samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
+    samples = Samples(image.shape[2:], points, interpolation_mode, padding_mode, align_corners)
     count = math.prod(grid.shape[1:-1])
     pixels = Pixels(image)
     pull = pixels.arranged(_wide(grad).reshape(*x.shape[:2], count))

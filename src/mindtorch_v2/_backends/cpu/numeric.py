@@ -90,6 +90,10 @@ def _in_rows(data: Array, axis: int) -> Array:
     return data.reshape(lead, data.shape[axis], math.prod(data.shape[axis + 1:]))
 
 
+def _entries(table: Array) -> Array:
+    return table.reshape(table.shape[0] * table.shape[1], table.shape[2])
+
+
 def segment_reduce(data: Array, reduce: str, lengths: Array, axis: int, initial: Any) -> Array:
     """Each segment reduced, from an initial value."""
     table = _in_rows(data, axis)
@@ -98,12 +102,29 @@ def segment_reduce(data: Array, reduce: str, lengths: Array, axis: int, initial:
     into = np.full((table.shape[0] * (count + 1), table.shape[2]), start, data.dtype)
     where = _segment_of(lengths, table.shape[1])
     ufunc = {"amax": np.maximum, "amin": np.minimum}.get(reduce, COMBINE[reduce])
-    ufunc.at(into, where.reshape(-1), table.reshape(-1, table.shape[2]))
-    made = into.reshape(table.shape[0], count + 1, -1)[:, :count]
+    ufunc.at(into, where.reshape(-1), _entries(table))
+    made = into.reshape(table.shape[0], count + 1, table.shape[2])[:, :count]
     if reduce == "mean":
         sizes = lengths.reshape(-1, count)[..., None]
         made = np.where((sizes == 0) & (initial is None), np.nan, made / np.maximum(sizes, 1)).astype(data.dtype)
     return np.ascontiguousarray(made.reshape(*data.shape[:axis], count, *data.shape[axis + 1:]))
+
+
+def _product_of_others(table: Array, value: Array, where: Array, count: int, initial: Any) -> Array:
+    """For each entry the product of the others of its segment; a division tells it unless the entry is 0 or NaN."""
+    zero, undefined = table == 0, np.isnan(table)
+    if not (zero | undefined).any():
+        return value / table
+
+    def over_segments(ufunc: np.ufunc, entries: Array, start: float) -> Array:
+        into = np.full((table.shape[0] * (count + 1), table.shape[2]), start, np.float64)
+        ufunc.at(into, where.reshape(-1), _entries(entries))
+        return into[where]
+
+    regular = over_segments(np.multiply, np.where(zero | undefined, 1.0, table), initial)
+    zeros, nans = over_segments(np.add, zero, 0.0) - zero, over_segments(np.add, undefined, 0.0) - undefined
+    others = np.where(nans > 0, np.nan, np.where(zeros > 0, 0.0, regular))
+    return np.where(zero | undefined, others, value / table)
 
 
 def segment_reduce_backward(grad: Array, data: Array, output: Array, reduce: str, lengths: Array, axis: int,
@@ -120,11 +141,11 @@ def segment_reduce_backward(grad: Array, data: Array, output: Array, reduce: str
     if reduce == "mean":
         slope = slope / np.maximum(lengths.reshape(-1, count)[row, inside][..., None], 1)
     elif reduce == "prod":
-        slope = slope * value / table
+        slope = slope * _product_of_others(table, value, where, count, 1.0 if initial is None else initial)
     elif reduce in ("amax", "amin"):
-        chosen = (table == value) & covered
+        chosen = ((table == value) | np.isnan(table)) & covered
         ties = np.zeros((table.shape[0] * (count + 1), table.shape[2]))
-        np.add.at(ties, where.reshape(-1), chosen.reshape(-1, table.shape[2]))
+        np.add.at(ties, where.reshape(-1), _entries(chosen))
         slope = np.where(chosen, slope / np.maximum(ties[where], 1.0), 0.0)
     return np.where(covered, slope, 0.0).astype(data.dtype).reshape(data.shape)
 
