@@ -128,22 +128,22 @@ declare('_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor ei
         cpu=kernels.eigh, where="f", node="LinalgEighBackward0", grad={"A": _eigh_backward})
 
 
-def _eigh_input(name: str, a: Tensor, uplo: str) -> str:
-    check_matrix(name, a, square=True)
+def _eigh_input(a: Tensor, uplo: str) -> str:
+    check_matrix("linalg.eigh", a, square=True)
     if uplo.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
     return uplo.upper()
 
 
 def _eigh(self: Tensor, uplo: str) -> Any:
-    found = aten._linalg_eigh(self, _eigh_input("linalg.eigh", self, uplo), True)
+    found = aten._linalg_eigh(self, _eigh_input(self, uplo), True)
     return named("linalg_eigh", ("eigenvalues", "eigenvectors"))(found)
 
 
 declare('linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)', composite=_eigh,
         where="n")
 declare('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', where="n",
-        composite=lambda self, uplo: aten._linalg_eigh(self, _eigh_input("linalg.eigh", self, uplo),
+        composite=lambda self, uplo: aten._linalg_eigh(self, _eigh_input(self, uplo),
                                                        _needs_vectors(self))[0])
 
 

@@ -32,10 +32,10 @@ def kept(grad: Tensor, shape: Shape, dims: Shape, keepdim: bool) -> Any:
     return grad
 
 
-def check_flag(name: str, position: int, value: Any) -> None:
+def check_flag(name: str, value: Any) -> None:
     """PyTorch's refusal of a second dimension given as a further argument, as in `x.sum(0, 1)`."""
     if type(value) is not bool:
-        raise TypeError(f"{name}(): argument 'keepdim' (position {position}) must be bool, not {type(value).__name__}")
+        raise TypeError(f"{name}(): argument 'keepdim' (position 2) must be bool, not {type(value).__name__}")
 
 
 # -- sums ----------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def sum_(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, dtype: D
     dim = _one_of("sum", dim, axis)
     keepdim = keepdim or keepdims
     if keepdim is not False and keepdim is not True:
-        check_flag("sum", 2, keepdim)
+        check_flag("sum", keepdim)
     return aten.sum__dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
 
 
@@ -151,7 +151,7 @@ def mean(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, dtype: D
     dim = _one_of("mean", dim, axis)
     keepdim = keepdim or keepdims
     if keepdim is not False and keepdim is not True:
-        check_flag("mean", 2, keepdim)
+        check_flag("mean", keepdim)
     return aten.mean__dim(input, dim, keepdim, dtype=dtype, out=out)
 
 

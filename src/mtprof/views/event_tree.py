@@ -389,8 +389,8 @@ class EventTree:
         return tensor
 
 
-def event_trees(trace: Trace, values: Values | None = None) -> list[ProfilerEvent]:
+def event_trees(trace: Trace) -> list[ProfilerEvent]:
     """The outermost events of a trace, with all others below them; without first uses of ops, which PyTorch does not
     have."""
     prepared = trace.events["kind"] == Kind.FIRST_USE
-    return EventTree(select(trace, {"events": ~prepared}) if prepared.any() else trace, values).roots()
+    return EventTree(select(trace, {"events": ~prepared}) if prepared.any() else trace).roots()

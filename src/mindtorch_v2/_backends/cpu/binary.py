@@ -65,7 +65,7 @@ def lerp(a: Array, end: Array, weight: Array) -> Array:
 @broadcasting
 def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
     """`lerp` with a number as weight."""
-    check_same("lerp", "end", a, end)
+    check_same("end", a, end)
     if abs(weight) < 0.5 and (made := _updated(LERP, a, end, end, weight)) is not None:
         return made
     return lerp(a, end, np.asarray(weight, FLOAT32 if a.dtype.itemsize == 2 else a.dtype))
@@ -74,16 +74,16 @@ def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
 @broadcasting
 def lerp_tensor(a: Array, end: Array, weight: Array) -> Array:
     """`lerp` with a weight for each element."""
-    check_same("lerp", "end", a, end)
+    check_same("end", a, end)
     if weight.ndim == 0:
         wanted = result_dtype([a, weight], []).np
         a, end, weight = cast(a, wanted), cast(end, wanted), cast(weight, wanted)
-    check_same("lerp", "weight", a, weight)
+    check_same("weight", a, weight)
     return lerp(a, end, weight)
 
 
-def check_same(name: str, argument: str, a: Array, b: Array) -> None:
-    """Check dtypes: PyTorch promotes neither operand of these ops."""
+def check_same(argument: str, a: Array, b: Array) -> None:
+    """Check dtypes: PyTorch promotes no operand of `lerp`."""
     if a.dtype != b.dtype:
         raise RuntimeError(
             f"expected dtype {_spoken(a.dtype)} for `{argument}` but got dtype {_spoken(b.dtype)}"

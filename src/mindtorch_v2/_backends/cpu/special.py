@@ -180,9 +180,9 @@ def erfinv(y: Array) -> Array:
     return np.where(size < 1.0, x, np.where(size == 1.0, np.copysign(np.inf, y), np.nan))
 
 
-def _shift_up(x: Array, low: float) -> tuple[Array, Array]:
-    """Arguments below `low` moved up by SHIFT, and which they are."""
-    small = x < low
+def _shift_up(x: Array) -> tuple[Array, Array]:
+    """Arguments below 10 moved up by SHIFT, and which they are."""
+    small = x < 10.0
     return np.where(small, x + SHIFT, x), small
 
 
@@ -202,7 +202,7 @@ def _lgamma_positive(x: Array) -> Array:
     near = z * chebval(np.clip(z, -0.5, 0.5) * 2.0, LGAMMA_NEAR_TWO)
     near = np.where(x < 1.5, near - np.log1p(z), near)
     near = np.where(x < 0.5, near - np.log(x), near)
-    moved, small = _shift_up(x, 10.0)
+    moved, small = _shift_up(x)
     product = np.ones_like(x)
     for k in range(SHIFT):
         product = product * np.where(small, x + k, 1.0)
@@ -229,7 +229,7 @@ def digamma(x: Array) -> Array:
     """The derivative of log(gamma(x)). At 0 it is an infinity of the opposite sign, at other poles NaN."""
     negative = x < 0.0
     at = np.where(negative, 1.0 - x, x)
-    moved, small = _shift_up(at, 10.0)
+    moved, small = _shift_up(at)
     correction = np.zeros_like(x)
     for k in range(SHIFT):
         correction = correction + np.where(small, 1.0 / np.where(small, at + k, 1.0), 0.0)

@@ -242,8 +242,9 @@ def _stirling(x: Tensor) -> Tensor:
     return (x - 0.5) * x.log() - x + 0.5 * math.log(2 * math.pi) + rest
 
 
-def _zeta_above_1(k: int, terms: int = 100) -> float:
+def _zeta_above_1(k: int) -> float:
     """Riemann's zeta function of a whole number, less 1: a sum, and what follows from the integral for its rest."""
+    terms = 100
     rest = terms ** (1 - k) / (k - 1) + terms ** -k / 2 + k * terms ** (-k - 1) / 12
     return math.fsum([n ** -k for n in range(2, terms)] + [rest, -k * (k + 1) * (k + 2) * terms ** (-k - 3) / 720])
 

@@ -59,9 +59,8 @@ class ErrorOptimizerInput:
         self.error_on, self.error_type, self.error_regex = error_on, error_type, error_regex
 
 
-def _schedules(opt: Any = None) -> list[Callable[[Any], Any]]:
-    return [lambda opt: lr_scheduler.StepLR(opt, step_size=10, gamma=0.9),
-            lambda opt: lr_scheduler.ReduceLROnPlateau(opt)]
+SCHEDULES: list[Callable[[Any], Any]] = [lambda opt: lr_scheduler.StepLR(opt, step_size=10, gamma=0.9),
+                                         lr_scheduler.ReduceLROnPlateau]
 
 
 class OptimizerInfo(Described):
@@ -81,7 +80,7 @@ class OptimizerInfo(Described):
         super().__init__(skips, decorators)
         self.optim_cls = optim_cls
         self.optim_inputs_func, self.optim_error_inputs_func = optim_inputs_func, optim_error_inputs_func
-        self.scheduler_inputs = (_schedules(),) if scheduler_inputs is None else scheduler_inputs
+        self.scheduler_inputs = (SCHEDULES,) if scheduler_inputs is None else scheduler_inputs
         self.supported_impls, self.not_og_supported_flags = supported_impls, not_og_supported_flags
         self.supports_sparse, self.only_supports_sparse_grads = supports_sparse, only_supports_sparse_grads
         self.has_capturable_arg, self.metadata_for_sparse = has_capturable_arg, metadata_for_sparse

@@ -16,7 +16,7 @@ from .sums import total
 @composed("mm")
 def mm(self: NpuArray, mat2: NpuArray) -> NpuArray:
     """Matrix product."""
-    _matrices("self", "mat2", self, mat2)
+    _matrices("self", self, mat2)
     out = new(self, (self.shape[0], mat2.shape[1]))
     if not self.shape[1]:
         CALLS.InplaceZero(out)
@@ -25,8 +25,8 @@ def mm(self: NpuArray, mat2: NpuArray) -> NpuArray:
     return out
 
 
-def _matrices(first: str, second: str, left: NpuArray, right: NpuArray) -> None:
-    for name, matrix in ((first, left), (second, right)):
+def _matrices(first: str, left: NpuArray, right: NpuArray) -> None:
+    for name, matrix in ((first, left), ("mat2", right)):
         if matrix.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix")
     if left.shape[1] != right.shape[0]:
@@ -40,7 +40,7 @@ def _matrices(first: str, second: str, left: NpuArray, right: NpuArray) -> None:
 @composed("addmm")
 def addmm(self: NpuArray, mat1: NpuArray, mat2: NpuArray, beta: Any, alpha: Any) -> NpuArray:
     """Matrix product and a summand."""
-    _matrices("mat1", "mat2", mat1, mat2)
+    _matrices("mat1", mat1, mat2)
     shape = (mat1.shape[0], mat2.shape[1])
     expanded(self, shape)  # raises if it does not fit
     out = new(mat1, shape)
