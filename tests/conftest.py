@@ -1,4 +1,4 @@
-"""For all tests: how busy the machine is decides about none of them, and `make test` is quick."""
+"""For all tests: none of them depends on how busy the machine is, and `make test` is quick."""
 
 from __future__ import annotations
 

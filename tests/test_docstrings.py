@@ -1,4 +1,4 @@
-"""Every module can be imported, and every example in a docstring runs and shows what it says."""
+"""Every module can be imported, and every example in a docstring gives the shown result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs programs one after the other in one process, for starting a process costs more than most of them.
+"""Runs programs one after the other in one process: starting a process costs more than most of them.
 
 Each program runs as `__main__`, with RESULTS naming a folder of its own; what it prints goes there too. PORTS has a
 free port for each, which PyTorch's groups meet at.

@@ -145,7 +145,7 @@ else:
 
 
 def test_receives_get_messages_in_the_order_of_the_calls(run):
-    """However they are waited for, and also where one takes messages of anybody."""
+    """In whatever order they are waited for, and also if one takes messages from any rank."""
     seen = run("""
 if rank == 0:
     for number in range(6): dist.send(torch.full((2,), float(number)), 1, tag=number // 4)
@@ -250,7 +250,7 @@ def test_without_mpi4py_the_error_says_what_to_install(tmp_path):
 
 
 def test_ranks_that_disagree_on_splits_or_groups_say_so(run):
-    """An exchange of other sizes would mix up data, and a group of other ranks would wait for ever."""
+    """Otherwise data would be mixed up, or a group would wait forever."""
     for seen in run("""
 rows = [1] * size if rank == 0 else [2] * size
 seen["splits"] = failing(dist.all_to_all_single, torch.zeros(sum(rows)), torch.zeros(size), rows, [1] * size)

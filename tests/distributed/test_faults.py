@@ -26,7 +26,7 @@ dist.all_reduce(torch.ones(10))
 
 
 def test_recordings_are_kept_when_a_rank_is_killed(tmp_path):
-    """The others say who is gone and leave whole recordings; the killed one leaves what was written."""
+    """The others name it and leave complete recordings; the killed one leaves what was written."""
     import mtprof as library
 
     (tmp_path / "dying.py").write_text(DYING)
@@ -58,7 +58,7 @@ dist.init_process_group("gloo", timeout=timedelta(seconds={seconds}))
     ("signal.pause()", 2, "; ranks that have not come: 1"),
 ])
 def test_a_rank_that_never_comes_ends_the_others(tmp_path, happens, seconds, said):
-    """MPI would wait for it for ever, before there is anything that could raise an error."""
+    """MPI would wait for it forever, before anything could raise an error."""
     (tmp_path / "program.py").write_text(BEFORE.format(happens=happens, seconds=seconds))
     ended = torchrun(3, str(tmp_path / "program.py"), results=tmp_path)
     assert ended.returncode != 0

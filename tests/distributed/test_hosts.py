@@ -1,4 +1,4 @@
-"""Ranks on two machines, as far as one machine can show it: each host is a network namespace with a clock of its own.
+"""Ranks on two machines, as far as one machine can test that: each host is a network namespace with a clock of its own.
 
 The hosts are tied by a pair of virtual network devices, and the second has a name and shared memory of its own, so that
 gradients go through TCP. Where namespaces cannot be made (they need root and iproute2), this is skipped.

@@ -1,4 +1,4 @@
-"""A device whose memory the host cannot see, for tests: whoever looks into it without asking the device gets an error.
+"""A device whose memory the host cannot see, for tests: reading it without the device raises an error.
 
 Its memory has addresses that mean nothing to the host, its arrays are no NumPy arrays and refuse to become one, and its
 kernels run NumPy behind that wall. It is written by the recipe of CONTRIBUTING: a class of `Device`, and `register`.

@@ -1,4 +1,4 @@
-"""The recipe for a device in CONTRIBUTING is what it takes: the block is run, and the device used."""
+"""The recipe for a device in CONTRIBUTING works: the block is run, and the device used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading with worker processes: order, seeds, errors, and that no process stays behind."""
+"""Loading with worker processes: order, seeds, errors, and no process that stays behind."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def test_a_fast_scope_says_what_it_takes() -> None:
 
 
 def test_what_modules_and_optimizers_held() -> None:
-    """Parameters by name, where a recorder noted them; the memory they are in, where it was seen."""
+    """Parameters by name if a recorder noted them; their memory if it was seen."""
     model = mt.nn.Linear(2, 1)
     with mt.profiler.profile(with_stack=True, profile_memory=True, record_shapes=True) as prof:
         model(mt.ones(1, 2))

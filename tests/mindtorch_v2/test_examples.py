@@ -40,7 +40,7 @@ def test_profile_option(tmp_path: Path) -> None:
 
 
 def test_all_programs(tmp_path: Path) -> None:
-    """Every program as a module: two steps, finite losses. The same seed again gives the same ones."""
+    """Every program as a module: two steps, finite losses, and the same ones for the same seed."""
     found = []
     for output in (tmp_path / "first.json", tmp_path / "second.json"):
         found.append(finish(start("ours", 2, output, PROGRAMS), output))

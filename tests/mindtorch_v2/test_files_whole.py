@@ -64,7 +64,7 @@ def test_ctrl_c_in_a_save(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_interrupt_stays_one(tmp_path: pathlib.Path) -> None:
-    """It came out as `FileNotFoundError: cannot write` when it fell between the rename and the line after it."""
+    """It used to become `FileNotFoundError: cannot write` between the rename and the line after it."""
     places = []
     for number in range(0, 60, 3):
         interrupt = Interrupt(number, ("mtprof/files.py",))

@@ -166,7 +166,7 @@ class TestCache:
 
 
 def test_flops_of_an_op_whose_name_was_seen_before():
-    """A product with a sparse matrix shows parts by the names of ops that were not used yet."""
+    """A product with a sparse matrix has parts named like ops that were not used yet."""
     program = """
         import mindtorch_v2 as torch
         torch.eye(2) @ torch.eye(2).to_sparse()

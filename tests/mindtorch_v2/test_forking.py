@@ -1,4 +1,4 @@
-"""A fork while other threads hold locks: the child goes on."""
+"""A fork while other threads hold locks: the child continues."""
 
 from __future__ import annotations
 

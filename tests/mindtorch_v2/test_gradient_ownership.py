@@ -1,4 +1,4 @@
-"""Which gradients the engine changes in place or gives away: those that nobody else can see, whoever watches."""
+"""Which gradients the engine changes in place or gives away: only those that nothing else can see."""
 
 import sys
 
@@ -70,7 +70,7 @@ def test_a_gradient_for_two_leaves_is_copied_for_one():
 
 
 def test_views_of_one_gradient_are_what_two_leaves_get():
-    """As in PyTorch: what one leaf does with its gradient, the other sees."""
+    """As in PyTorch: a change of one leaf's gradient shows in the other's."""
     a, b = leaf(2, 2), leaf(2, 2)
     loss = ((a.view(-1) + b.view(-1)) * 3).sum()
     assert "aten::new_empty_strided" not in names(loss.backward)
@@ -205,7 +205,7 @@ class Twice(torch.autograd.Function):
 
 
 def test_what_nobody_kept_is_taken_over():
-    """By hooks, custom functions and hooks of nodes, as in PyTorch: no copy is made."""
+    """Gradients that hooks and custom functions have dropped, as in PyTorch: no copy is made."""
     x = leaf(3)
     x.register_hook(lambda grad: grad * 2)
     y = Twice.apply(x)

@@ -182,7 +182,7 @@ def test_no_module_was_called() -> None:
 
 
 def test_a_chrome_trace_has_the_same_tree(tmp_path):
-    """Also below a model of which other modules are the direct parts: their paths do not begin with its name."""
+    """Also if the paths of a model's direct parts do not begin with its name."""
     first = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), torch.nn.Linear(2, 2))
     second = torch.nn.Sequential(torch.nn.Linear(2, 2))
     for models in ([first], [first, second]):

@@ -207,7 +207,7 @@ def test_recurrent_layers(kind: str, kwargs: dict[str, Any], sizes: tuple[int, i
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_sequences_do_not_depend_on_who_computes_them(kind: str) -> None:
-    """Threads that take whole sequences, and threads that share each step, compute the same bits."""
+    """Threads that compute whole sequences and threads that share each step compute the same bits."""
     found = []
     for count in (1, 2, 3, 5):
         torch.manual_seed(0)
@@ -269,7 +269,7 @@ def test_operands_that_were_expanded(function: Any, shapes: tuple[Any, Any]) -> 
     lambda x, y: x.floor() if x.is_floating_point() else x ^ y,
     lambda x, y: x.sum(), lambda x, y: torch.atan2(x, y), lambda x, y: torch.logical_xor(x, y)])
 def test_loops_on_threads(function: Any, dtype: str) -> None:
-    """NumPy's loops on parts of large arrays make what they make of the whole."""
+    """NumPy's loops on parts of large arrays give the results of the whole."""
     arrays = [torch.tensor(np.abs(10 * normal(301, 233, seed=i)).astype(dtype)) for i in range(2)]
     found = function(*arrays)
     with providers.numpy_only():
@@ -629,7 +629,7 @@ def test_positions_of_what_is_set(shape: tuple[int, ...], share: float) -> None:
 
 
 def test_flags_that_are_not_one() -> None:
-    """Memory of another type may be looked at as bool: whatever is not 0 counts as 1."""
+    """Memory of another type may be viewed as bool: every value but 0 counts as 1."""
     flags = torch.tensor([2, 0, 128, 1] * 600, dtype=torch.uint8).view(torch.bool)
     assert flags.sum().item() == 1800
     assert flags.to(torch.int64).max().item() == 1

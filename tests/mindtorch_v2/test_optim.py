@@ -1,4 +1,4 @@
-"""Optimizers: what they promise, without comparing to anything else."""
+"""Optimizers: what they promise, without a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How functions come to ask who takes them over, and that they stop."""
+"""How functions begin to ask for overrides, and stop."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_class_that_is_only_defined_changes_nothing() -> None:
 
 
 def test_frames_of_functions_that_ask_can_be_looked_into() -> None:
-    """Their code takes the place of code with a closure, which debuggers and tracebacks read."""
+    """Debuggers and tracebacks read their code, which replaces code with a closure."""
     depths = []
 
     class Looking(torch.Tensor):

@@ -101,7 +101,7 @@ def test_errors_name_the_path(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_is_no_file_stays_what_it_is(tmp_path: pathlib.Path) -> None:
-    """A pipe or a device is written to; a file in its place, which root may put there, would break the machine."""
+    """A pipe or a device is written to, not replaced by a file, which root could do."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     received: list[bytes] = []

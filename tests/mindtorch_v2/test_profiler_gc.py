@@ -1,4 +1,4 @@
-"""Pauses of Python's garbage collector as events, and recordings of which only the file is wanted."""
+"""Pauses of Python's garbage collector as events, and recordings for which only the file is needed."""
 
 from __future__ import annotations
 

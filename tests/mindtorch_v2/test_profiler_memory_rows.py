@@ -1,4 +1,4 @@
-"""Memory of rows: what was taken while recording, where it was taken, and nothing that was there before."""
+"""Memory of rows: what was allocated during the recording, in the right row, and nothing older."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ def test_rows_by_module_say_which() -> None:
 
 
 def test_derivatives_of_derivatives() -> None:
-    """A node that was recorded in a backward is of the module whose backward that was."""
+    """A node that was recorded in a backward belongs to that backward's module."""
     net = Net()
     x = torch.ones(3, 4, requires_grad=True)
     with profile(with_modules=True) as prof:

@@ -159,7 +159,7 @@ def session(options):
 
 
 def test_descriptions_of_arguments_do_not_pile_up(monkeypatch):
-    """Numbers that change with each step make new descriptions; they go when no recording needs them."""
+    """Numbers that change with each step make new descriptions, which are dropped when no recording needs them."""
     gc.collect()
     monkeypatch.setattr(recorder_module, "MANY_DESCRIPTIONS", 50)
     monkeypatch.setattr(recorder_module, "HOLDING", set())  # others may hold recordings of other tests

@@ -1,4 +1,4 @@
-"""What workers of process pools do while the main process profiles."""
+"""Workers of process pools while the main process profiles."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_events_of_an_executor_s_workers_come_home(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("orderly", [True, False])
 def test_events_of_a_pool_s_workers_come_home(method, orderly):
-    """Also if the pool is ended with `terminate`, as leaving its `with` does."""
+    """Also if the pool is ended with `terminate`, as at the end of its `with`."""
     with profile() as prof, multiprocessing.get_context(method).Pool(2) as pool:
         pids = pool.map(work, [1, 2, 3, 4], chunksize=1)
         if orderly:
@@ -154,7 +154,7 @@ def test_events_of_a_pool_s_workers_come_home(method, orderly):
 
 
 def test_a_large_recording_does_not_stop_a_pool_from_ending():
-    """More than a pipe takes, and nobody reads while the pool waits for its worker."""
+    """It is more than a pipe holds, and nobody reads while the pool waits for its worker."""
     with profile() as prof, executor(1) as pool:
         pool.submit(work, 20_000).result()
     (found,) = counts_by_process(prof).values()
@@ -285,7 +285,7 @@ def test_a_pool_that_was_told_to_end_without_waiting():
 
 
 def test_workers_that_are_replaced_do_not_add_up():
-    """Each has its turn in the trace; pipes of those that are over are closed while the recording goes on."""
+    """Each is in the trace; pipes of ended workers are closed while the recording continues."""
     with profile() as prof, multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
         before = len(os.listdir("/dev/fd"))
         pids = pool.map(work, [1] * 12, chunksize=1)
@@ -337,7 +337,7 @@ def test_a_worker_that_does_not_answer_is_not_waited_for(monkeypatch):
 
 
 def test_a_clock_of_its_own_is_aligned(monkeypatch):
-    """A worker that is over cannot be asked for its clock; then the time of day tells the difference."""
+    """The clock of an ended worker cannot be asked; then the time of day gives the difference."""
     made = []
     original = processes.Channel
 
@@ -387,7 +387,7 @@ def test_no_directory_for_files(monkeypatch, tmp_path):
 
 
 def test_somebody_else_s_start_stays():
-    """Who replaced `start` during the recording has it still afterwards, and it works."""
+    """A `start` that the program replaced during the recording stays, and works."""
     with profile():
         ours = BaseProcess.start
         assert ours is not START

@@ -451,7 +451,7 @@ def line() -> int:
 
 
 def test_lines_are_true(way: str) -> None:
-    """A line stands in the frame that it belongs to: not in a built-in function, a module or a function of ours."""
+    """A line is in the frame that it belongs to: not in a built-in function, a module or a function of ours."""
     expected: dict[str, tuple[str, int]] = {}
 
     class Doubles(torch.autograd.Function):

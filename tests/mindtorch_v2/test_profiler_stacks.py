@@ -606,7 +606,7 @@ def test_group_by_stack_and_export(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_flame_graph_has_the_time_of_short_calls(tmp_path: pathlib.Path) -> None:
-    """None of these calls takes a microsecond, but all of them together do."""
+    """Each call takes less than a microsecond, all together take more."""
     def short_one() -> None:
         pass
 
@@ -632,7 +632,7 @@ def test_a_flame_graph_has_the_time_of_short_calls(tmp_path: pathlib.Path) -> No
 
 
 def test_a_flame_graph_has_the_time_of_python_too(tmp_path: pathlib.Path) -> None:
-    """A call's own time is in a line that ends with it; all lines together are the recording."""
+    """A call's own time is in a line that ends with it; all lines add up to the recording."""
     def busy() -> None:
         for _ in range(100_000):
             pass
@@ -730,7 +730,7 @@ def test_without_stacks_nothing_is_watched() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=40))
 def test_matching_by_columns_equals_walking(steps: list[tuple[bool, int]]) -> None:
-    """On balanced records both give the same; on others the walk decides, and never crosses calls."""
+    """On balanced records both agree; on others the walk decides, and calls never cross."""
     entries, codes, stack = [], [], []
     for enters, code in steps:
         if enters or not stack:
@@ -928,7 +928,7 @@ def test_lines_are_in_chrome_traces(tmp_path):
 
 
 def test_a_thread_that_never_stands_still():
-    """Where a recording begins while another thread calls and returns all the time, no call ends before it begins."""
+    """If a recording begins while another thread calls and returns all the time, no call ends before it begins."""
     class Moving(python_calls.CallList):
         def __len__(self):
             count = super().__len__()
@@ -951,7 +951,7 @@ def test_a_thread_that_never_stands_still():
 
 
 def test_a_scope_that_begins_when_the_recording_has_ended(monkeypatch):
-    """Another thread that has seen a recording begins its scope a moment too late, before the open ones are taken."""
+    """Another thread that has seen the recording begins its scope just before the open ones are taken."""
     scope = record_function("late")
 
     def late(log, mark, stretch):

@@ -1,4 +1,4 @@
-"""What worker processes of a loader do while the main process profiles, and what threads do."""
+"""Worker processes of a loader, and threads, while the main process profiles."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_times_of_workers_are_the_main_process_s():
 
 
 def test_a_clock_of_its_own_is_aligned():
-    """Where perf_counter is not the system's clock, the difference is measured: here it is none, within a few ms."""
+    """If perf_counter is not the system's clock, the difference is measured: here it is zero, within a few ms."""
     loader = DataLoader(Loading(), batch_size=2, num_workers=2, persistent_workers=True)
     list(loader)
     channels = [worker.channel for worker in loader._iterator._workers]
@@ -369,7 +369,7 @@ def test_a_worker_that_does_not_answer_is_not_waited_for_longer_than_said(monkey
 
 
 def test_a_busy_worker_answers():
-    """Its events so far come home while it is in the middle of a sample."""
+    """Its events so far arrive while it is in the middle of a sample."""
     loader = DataLoader(Loading(size=4, before=sleep_at_one), batch_size=1, num_workers=1, persistent_workers=True)
     with profile() as prof:
         iterator = iter(loader)

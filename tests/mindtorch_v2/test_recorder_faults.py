@@ -157,7 +157,7 @@ def test_interrupted_at_every_line(twin):
 
 
 def test_error_that_outlives_its_thread(twin):
-    """A stretch in which calls are not noted ends with its function, not when the last traceback of it is freed."""
+    """A stretch without noted calls ends with its function, not when the last traceback of it is freed."""
     output = run(twin, """
         import gc
         from concurrent.futures import ThreadPoolExecutor
@@ -246,7 +246,7 @@ print("off")
 
 
 def test_a_source_that_fails(twin):
-    """An error in one source reaches the user; the others give what they have, and all stop."""
+    """An error in one source reaches the user; the others keep their results, and all stop."""
     output = run(twin, OFF + """
 from mindtorch_v2.profiler.recorder.running import Running
 expected = whole()
@@ -295,7 +295,7 @@ def test_a_scope_that_two_recordings_see(twin):
 
 
 def test_a_clock_that_goes_back():
-    """Only Python's clock can be made to; the columns of both twins go the same way."""
+    """Only Python's clock can be changed; the columns of both twins are made the same way."""
     run("python", """
         import itertools, time
         ticks = itertools.cycle([1_000_000, 900_000, 1_100_000, 800_000])
@@ -341,7 +341,7 @@ print("whole")
 
 
 def test_code_that_answers_for_ops_is_in_stacks(twin):
-    """Bodies of `__torch_function__` and `__torch_dispatch__`, which run in the place of ops."""
+    """Bodies of `__torch_function__` and `__torch_dispatch__`, which run instead of ops."""
     output = run(twin, """
         from collections import Counter
         import mindtorch_v2 as torch

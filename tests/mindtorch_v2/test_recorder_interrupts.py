@@ -58,7 +58,7 @@ def test_an_interrupt_where_the_block_ends(kind):
 
 @pytest.mark.parametrize("kind", [profile, torch.autograd.profiler.profile])
 def test_an_interrupt_where_the_block_begins(kind):
-    """As `__enter__` returns, where no `try` of its own is left."""
+    """While `__enter__` returns, after the end of its own `try`."""
     prof = kind()
 
     def note(frame, event, argument):
@@ -167,7 +167,7 @@ def test_distinct_combinations():
 
 
 def test_a_collection_in_the_middle_of_the_end(monkeypatch):
-    """What it calls, other threads included, may be a module's first call or begin a scope."""
+    """Code that runs then, in other threads too, may be a module's first call or begin a scope."""
     kept = []
 
     def collecting(phase, info):

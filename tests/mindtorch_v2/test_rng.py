@@ -130,7 +130,7 @@ def test_seed_is_fresh_and_reproducible() -> None:
 
 @pytest.mark.parametrize("kind", DRAWS)
 def test_large_draw_continues_small_ones(kind: str) -> None:
-    """A draw is made in steps; their borders must not show in the numbers."""
+    """Draws are made in steps; their borders must not change the numbers."""
     if kind in ("normal", "normal64", "permutation", "multinomial"):
         pytest.skip("the size of the draw is part of its definition")
     whole, parts = MersenneGenerator(9), MersenneGenerator(9)
@@ -200,7 +200,7 @@ def test_fused_multiply_add_rounds_once(values: list[float], factor: float, adde
 
 
 def test_fused_multiply_add_resolves_float32_ties() -> None:
-    """1 + 2**-24 lies between two float32, and a last bit too small for float64 must decide."""
+    """1 + 2**-24 is halfway between two float32, and a last bit too small for float64 must decide."""
     value, factor = np.array([1 + 2.0**-23], np.float32), float(np.float32(2.0**-60))
     above = fused_multiply_add(value, 2.0**-24, 1.0)
     assert above.tolist() == [1 + 2.0**-23]
@@ -212,7 +212,7 @@ def test_fused_multiply_add_resolves_float32_ties() -> None:
 
 
 def test_moments() -> None:
-    """Rough shape of each distribution: a wrong parameter would move these far beyond the tolerance."""
+    """The rough shape of each distribution: a wrong parameter would exceed the tolerance by far."""
     generator, shape = MersenneGenerator(1), (200_000,)
     assert abs(generator.uniform(shape, F32, 1.0, 3.0).mean() - 2) < 0.01
     normal = generator.normal(shape, F32, 2.0, 0.5)

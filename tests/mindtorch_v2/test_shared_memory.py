@@ -1,4 +1,4 @@
-"""Tensors in shared memory go to other processes as what they are; others by value."""
+"""Tensors in shared memory stay shared with other processes; others are sent by value."""
 
 from __future__ import annotations
 

@@ -484,7 +484,7 @@ def test_assert_close_accepts_what_is_close():
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 def test_worker_processes_of_a_program_have_the_alias(tmp_path, method):
-    """They import the program anew, and its `import torch` has to mean the same there."""
+    """They import the program again, and its `import torch` must mean the same there."""
     write(tmp_path, {"program.py": f"""
         import torch
         from torch.utils.data import DataLoader, Dataset

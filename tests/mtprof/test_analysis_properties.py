@@ -1,4 +1,4 @@
-"""Whatever a trace holds, its analyses answer with numbers that fit together."""
+"""Whatever a trace holds, its analyses give consistent numbers."""
 
 from __future__ import annotations
 

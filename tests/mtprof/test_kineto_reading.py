@@ -1,4 +1,4 @@
-"""Chrome traces are read piece by piece: of any layout, by both twins, cut short or damaged, of torch_npu too."""
+"""Chrome traces are read piece by piece: of any layout, by both twins, cut short, damaged, of torch_npu."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_both_twins_say_the_same(events, layout, escape, room):
 @LOOSE
 @given(events=st.lists(EVENT, min_size=1, max_size=3), data=st.data())
 def test_both_twins_meet_any_bytes(events, data):
-    """Neither crashes, and the C one never reads what the Python one refuses as something else."""
+    """Neither crashes, and the C one accepts nothing that the Python one refuses."""
     whole = bytearray(json.dumps(events, ensure_ascii=False).encode()[1:])
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(whole) - 1))
@@ -186,7 +186,7 @@ def test_pieces_of_any_size(tmp_path, monkeypatch, piece):
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
 def test_files_that_are_cut_short(tmp_path, suffix):
-    """Wherever the cut is: what is whole before it, with a warning; or one clear error."""
+    """Wherever the cut is: the complete part, with a warning, or one clear error."""
     chrome.write(small_trace(), tmp_path / f"whole{suffix}")
     content = (tmp_path / f"whole{suffix}").read_bytes()
     counts = []

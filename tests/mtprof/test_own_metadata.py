@@ -1,4 +1,4 @@
-"""Files whose metadata have other types under the keys that this package reads, and codes that nothing has."""
+"""Files with wrong types under the metadata keys that this package reads, and with unknown codes."""
 
 from __future__ import annotations
 

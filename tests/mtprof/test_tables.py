@@ -1,4 +1,4 @@
-"""Choosing, shifting and joining follow the schema: every reference leads where it led before."""
+"""Selecting, shifting and joining follow the schema: every reference stays right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of traces that name their calls in Python stacks alone, as PyTorch's do. The file is written by hand."""
+"""Modules of traces that name their calls only in Python stacks, as PyTorch's do. The file is written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording is put away and taken up again whole; a damaged file gives what is whole in it, or one clear error."""
+"""A recording is saved and loaded unchanged; a damaged file gives its complete part, or one clear error."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_reference_out_of_range(tmp_path):
 
 @pytest.mark.parametrize(("column", "wrong"), [("kind", 200), ("device", 77), ("device", -2)])
 def test_a_code_that_nobody_knows(tmp_path, column, wrong):
-    """In our file and, where that states it, in a Chrome trace."""
+    """In our file and, if it is stated there, in a Chrome trace."""
     trace = small_trace()
     trace = trace.with_columns("events", **{column: np.array([0, wrong], trace.events[column].dtype)})
     arrow.save(trace, tmp_path / "t.mtp")

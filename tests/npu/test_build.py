@@ -1,4 +1,4 @@
-"""Building the simulator on first use: once, whoever asks, and with a clear error where it cannot be done."""
+"""Building the simulator on first use: only once, and with a clear error if it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""msPTI on the simulator: records, and the habits of the library that a profiler has to live with."""
+"""msPTI on the simulator: records, and the quirks of the library that a profiler must handle."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_rules(acl: Acl, collector: Collector) -> None:
 
 
 def test_external_ids_are_shared_by_threads(acl: Acl, collector: Collector) -> None:
-    """One stack for the process: what another thread pushes lands on this thread's launches."""
+    """The process has one stack: ids pushed by another thread belong to this thread's launches too."""
     for kind in (KERNEL, EXTERNAL):
         acl.lib.msptiActivityEnable(kind)
     thread = threading.Thread(target=lambda: acl.lib.msptiActivityPushExternalCorrelationId(3, c.c_uint64(77)))

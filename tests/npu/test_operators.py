@@ -559,7 +559,7 @@ def test_foreach(acl: Acl) -> None:
 
 
 def test_refusals(acl: Acl) -> None:
-    """What an operator cannot do is refused in phase 1, with a text that names it."""
+    """An operator refuses unsupported arguments in phase 1, with a text that names them."""
     x, i = acl.buffer(values((3, 4))), acl.buffer(values((3, 4), "int32"))
     for name, arguments, part in [
         ("Add", (x, acl.buffer(values((5,))), Scalar(1), acl.empty((3, 4), "float32")), "broadcast"),

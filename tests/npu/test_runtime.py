@@ -1,4 +1,4 @@
-"""The rules of the runtime that the simulator enforces: a binding that breaks one must see it here, not on hardware."""
+"""The rules of the runtime that the simulator enforces: a binding that breaks one must fail here, not on hardware."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_the_host_cannot_read_device_memory(simulator: str) -> None:
 
 
 def test_guard_behind_a_block(acl: Acl) -> None:
-    """Room up to ALIGN_UP(n, 32) + 32 may be touched; what lies behind is guarded."""
+    """Bytes up to ALIGN_UP(n, 32) + 32 may be touched; those after it are guarded."""
     block = acl.malloc(100)
     for inside in (99, 100, 128, 159):
         acl.call("mtsimPoke", block + inside, 1)
@@ -229,7 +229,7 @@ def test_guard_behind_a_block(acl: Acl) -> None:
 
 
 def test_kernels_write_the_padding_behind_their_output(acl: Acl) -> None:
-    """With MINDTORCH_NPU_SIM_TAIL=1 they use all the room they are allowed, and no more."""
+    """With MINDTORCH_NPU_SIM_TAIL=1 they use all the bytes that they may, and no more."""
     buffer = acl.buffer(np.zeros(20, "f4"))
     acl.op("InplaceOne", buffer)
     acl.call("aclrtSynchronizeDevice")
@@ -310,7 +310,7 @@ def test_copies_between_devices(acl: Acl) -> None:
 
 
 def test_work_is_asynchronous(acl: Acl) -> None:
-    """Pinned copies and kernels return before they ran; pageable ones and synchronisation wait."""
+    """Pinned copies and kernels return before they have run; pageable copies and synchronisation wait."""
     stream, buffer = acl.handle("aclrtCreateStream"), acl.buffer(np.zeros(16, "f4"))
     pinned, host, status = acl.handle("aclrtMallocHost", 64), np.zeros(16, "f4"), c.c_int32()
 

@@ -1,4 +1,4 @@
-"""What the tests beside this file have in their environment: two devices whose memory shows what is not written."""
+"""The environment of the tests beside this file: two devices whose memory shows what was not written."""
 
 from __future__ import annotations
 

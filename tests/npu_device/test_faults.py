@@ -1,4 +1,4 @@
-"""Bad situations: each a clear error, never a crash or a wrong value; a recording up to then survives."""
+"""Faults: each gives a clear error, never a crash or a wrong value; the recording so far survives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_choice_that_does_not_exist(program: Any) -> None:
 
 
 def test_a_library_of_another_version(program: Any, tmp_path: Any) -> None:
-    """A library without some of the functions, as an older one is."""
+    """A library that lacks some functions, as an older one does."""
     import subprocess
 
     folder = tmp_path / "lib64"
@@ -88,7 +88,7 @@ def kept(prof):
 
 
 def test_a_kernel_error_in_a_recording_is_told_to_the_program(program: Any) -> None:
-    """The profiler waits first, and must not keep the error to itself; what ran belongs to the ops that queued it."""
+    """The profiler waits first, and must pass the error on; work belongs to the ops that queued it."""
     done = program(START + AFTERWARDS + """
 x = torch.ones(8, 8, device="npu")
 torch.npu.synchronize()

@@ -227,7 +227,7 @@ def lengths(*numbers: int) -> list[int]:
     ((6, 2, 4), [[1, 0], [2, 3]], torch.tensor([5, 6]), torch.tensor([1, 2]), {"blank": 3, "reduction": "sum"}),
 ])
 def test_connectionist_temporal_classification(shape, targets, inputs, wanted, options):
-    """Lengths may be the host's, as PyTorch has them on other devices."""
+    """Lengths may be in host memory, as in PyTorch on other devices."""
     on_both(lambda x: F.ctc_loss(x.log_softmax(-1), torch.tensor(targets, device=x.device), inputs, wanted, **options),
             torch.randn(shape, requires_grad=True), atol=1e-5)  # a difference of numbers near 1
 

@@ -1,4 +1,4 @@
-"""Starts the tests beside this file where an NPU is there from the beginning."""
+"""Starts the tests beside this file in a process that has an NPU from the beginning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that C queues give what the Python version gives, which is the reference."""
+"""Ops that C queues give the results of the Python version, which is the reference."""
 
 from __future__ import annotations
 

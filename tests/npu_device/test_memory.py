@@ -29,7 +29,7 @@ def test_blocks_are_rounded_and_counted() -> None:
 
 
 def test_statistics_agree_with_the_blocks() -> None:
-    """Whatever is taken and given back, counts are those of the segments and blocks that there are."""
+    """After any allocations and releases, the counts are those of the existing segments and blocks."""
     numbers = random.Random(1)
     held: list[Any] = []
     for step in range(300):

@@ -1,4 +1,4 @@
-"""Training on the NPU is what it is on the CPU."""
+"""Training on the NPU gives the CPU's results."""
 
 from __future__ import annotations
 

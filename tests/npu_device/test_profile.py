@@ -355,7 +355,7 @@ def test_holistic_trace_analysis_sees_the_device(tmp_path: Path) -> None:
 
 
 def test_a_file_shows_what_the_recording_shows(simulator: Any, tmp_path: Path) -> None:
-    """By the same names, also of the device, although who reads it has none."""
+    """With the same names, also of the device, although the reader has no device."""
     x = torch.randn(8, 8, device="npu")
     with profile(activities=BOTH, profile_memory=True) as prof:
         (x @ x).relu()

@@ -1,4 +1,4 @@
-"""Wrong arguments are refused before anything is queued, in the words that the CPU has for them; right ones are not."""
+"""Wrong arguments are refused before anything is queued, with the CPU's texts; right ones are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs written for torch_npu say."""
+"""The names that programs written for torch_npu use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks that print at the same time, some of them with their last breath."""
+"""Ranks that print at the same time, some of them just before they end."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Ranks with unequal numbers of batches: the join context lets the early ones go along."""
+"""Ranks with unequal numbers of batches: the join context lets the early ones take part."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Checkpoints that are wrong, hostile or huge: `torch.load` gives the right numbers or says what is wrong."""
+"""Checkpoints that are wrong, hostile or huge: `torch.load` gives the right numbers or an error."""
 
 from __future__ import annotations
 

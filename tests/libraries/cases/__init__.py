@@ -1,1 +1,1 @@
-"""One module a library; importing it registers its cases."""
+"""One module per library; importing it registers its cases."""

@@ -1,4 +1,4 @@
-"""Keras with torch for its engine."""
+"""Keras with torch as its backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pyro: a model, a guide that is made for it, and variational inference."""
+"""Pyro: a model, a guide for it, and variational inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a memory timeline in a browser: no complaint, exact numbers, and controls that do what they say."""
+"""The page of a memory timeline in a browser: no errors, exact numbers, and controls that work."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_a_recording_without_memory(browser: Chromium, tmp_path: Path) -> None:
 
 
 def test_a_block_lives_as_long_as_all_its_categories(browser: Chromium, tmp_path: Path) -> None:
-    """An input that a backward function writes to is none any more; the stretch after that is not its life."""
+    """An input that a backward function writes to is no longer an input, but the block lives on."""
     statistic, leaf = torch.zeros(1000), torch.ones(3, requires_grad=True)
 
     class Counted(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""The Perfetto UI, in a browser, reads the traces we write: no complaint, and every event where we put it."""
+"""The Perfetto UI, in a browser, reads the traces we write: no errors, and every event in its place."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_perfetto_shows_the_streams_of_a_device(perfetto: Open, tmp_path: Path) 
 
 
 def test_broken_traces_are_noticed(perfetto: Open) -> None:
-    """What the tests above take for good is not what the UI shows always."""
+    """The UI does not show everything as correct: the tests above can fail."""
     place = {"ph": "X", "pid": 1, "tid": 1, "dur": 10}
     overlapping = {"traceEvents": [{**place, "name": "a", "ts": 0}, {**place, "name": "b", "ts": 5}]}
     page = perfetto(json.dumps(overlapping).encode())

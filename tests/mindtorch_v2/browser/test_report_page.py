@@ -168,7 +168,7 @@ def test_modules_have_their_names_and_shares_and_sums_say_of_what(page: Page) ->
 
 
 def test_labels_of_the_timeline_have_room_on_a_narrow_screen(page: Page) -> None:
-    """As many as fit, whatever is zoomed to, and rarely fewer than two."""
+    """As many as fit, at any zoom, and rarely fewer than two."""
     for width in (250, 1000):
         for span in (7, 1e3, 1.9e6, 2.1e6, 4.9e6, 5.1e6, 9.9e9):
             ticks = page.value(f"{span} / strideFor({span}, {width} / TICK_WIDTH)")
@@ -254,7 +254,7 @@ SHIFT = 8
 
 
 def test_colours_mean_the_part_of_a_step(page: Page) -> None:
-    """A product in the backward has the backward's colour, though the forward runs ops of that name too."""
+    """A product in the backward has the backward's colour, although the forward runs ops of that name too."""
     page.go("timeline")
     page.wait("window.timeline && window.timeline.c")
     found = page.value("""(() => { const {c, t} = timeline, seen = new Set();

@@ -93,7 +93,7 @@ def test_gelu_by_tanh(dtype):
 
 
 def test_many_values():
-    """Long enough for the kernels' other paths."""
+    """Enough values for the kernels' other paths."""
     for name in ("relu", "hardtanh", "softshrink", "mish", "elu"):
         check(lambda module, x, name=name: op(module, name)(x), data(50, 60, low=-9, high=30), second=False)
     check(lambda module, x: module.relu(x.t()), data(50, 60))

@@ -93,7 +93,7 @@ def test_training_goes_the_same_way(name: str, low: str) -> None:
 
 
 def test_autocast_makes_a_difference() -> None:
-    """The losses above would agree as well if nothing were cast."""
+    """The losses above would also agree if nothing were cast."""
     def loss(enabled: bool) -> float:
         ours.manual_seed(0)
         model, x, y, loss_function = mlp(ours)

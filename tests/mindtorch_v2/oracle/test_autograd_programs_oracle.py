@@ -1,4 +1,4 @@
-"""Short programs of autograd from `autograd_programs.txt`, run on both: what their last line gives is PyTorch's.
+"""Short programs of autograd from `autograd_programs.txt`, run on both: the last line's value is PyTorch's.
 
 They are as those of `corner_programs.txt`. The first block is in front of all, `## common` of those of its part.
 """

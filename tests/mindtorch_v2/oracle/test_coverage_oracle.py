@@ -1,4 +1,4 @@
-"""The checked-in list of PyTorch's names is what PyTorch has."""
+"""The checked-in list of names is PyTorch's."""
 
 from __future__ import annotations
 

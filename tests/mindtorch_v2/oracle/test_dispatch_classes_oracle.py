@@ -1,4 +1,4 @@
-"""Classes with `__torch_dispatch__`: which ops they are given, what becomes of their answers, what a profile shows."""
+"""Classes with `__torch_dispatch__`: which ops they get, what happens to their answers, what a profile shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`__torch_dispatch__` modes: which ops they are given, and what becomes of their answers."""
+"""`__torch_dispatch__` modes: which ops they get, and what happens to their answers."""
 
 from __future__ import annotations
 

@@ -414,7 +414,7 @@ def test_validation_can_be_switched_off():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_streams_of_counts(dtype):
-    """Element by element, however many words each takes, in the order of the result."""
+    """Element by element in the order of the result, however many words each takes."""
     chance = np.random.default_rng(0)
     rates = (chance.uniform(0, 1, (40, 60)) * np.resize([0.0, 1.0, 8.0, 30.0, 200.0], 60), dtype)
     trials = (np.floor(chance.uniform(0, 1, (40, 60)) * np.resize([0.0, 1.0, 20.0, 300.0], 60)), dtype)

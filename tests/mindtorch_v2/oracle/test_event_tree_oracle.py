@@ -133,7 +133,7 @@ def test_scopes_and_sequence_numbers() -> None:
 
 
 def test_ids_tell_the_same_tensors_apart() -> None:
-    """Ids count from the first that is seen; what matters is which arguments share one."""
+    """Ids are counted from the first one; only which arguments share one matters."""
 
     def program(torch: Any) -> Callable[[], None]:
         a, b = torch.ones(2, 3), torch.ones(2, 3)

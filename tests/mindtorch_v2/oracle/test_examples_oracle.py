@@ -47,14 +47,14 @@ def test_losses(results: dict[str, dict[str, Any]], program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_top_level_ops(profiles: dict[str, tuple[list[Event], list[Event]]], program: str) -> None:
-    """What the program itself called, backward functions included, in the same order."""
+    """The ops that the program itself called, and backward functions, in the same order."""
     got, want = profiles[program]
     assert top_level(got) == top_level(want)
 
 
 def test_agreement_is_printed(profiles: dict[str, tuple[list[Event], list[Event]]],
                               capsys: pytest.CaptureFixture[str]) -> None:
-    """The whole picture, with every name that only we show."""
+    """All rows, with every name that only this runtime shows."""
     text = report(profiles)
     with capsys.disabled():
         print("\n" + text)

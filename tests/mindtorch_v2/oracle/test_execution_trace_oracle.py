@@ -183,7 +183,7 @@ def test_record_ids_count_in_the_order_of_nodes(traces, name):
 
 
 def test_ids_of_tensors_link_ops_alike(traces):
-    """An output that is an input later: the same pairs of ops, as far as the programs keep their tensors."""
+    """An output that is an input later links the same pairs of ops, if the programs keep their tensors."""
     def links(trace: Trace) -> set[tuple[str, str]]:
         made: dict[int, str] = {}
         found = set()
@@ -291,7 +291,7 @@ def test_element_types(tmp_path):
 
 
 def test_single_numbers_stand_for_lists(tmp_path):
-    """`max_pool2d(x, 2)` gets `[2, 2]`, and so does what a profile shows of it."""
+    """`max_pool2d(x, 2)` gets `[2, 2]`, and a profile shows that."""
     def program(torch: Any, record_function: Any) -> Any:
         f, x, weight = torch.nn.functional, torch.ones(1, 2, 8, 8), torch.ones(2, 2, 3, 3)
 

@@ -224,7 +224,7 @@ def test_out():
 
 
 def test_large():
-    """Sizes from which other loops take over."""
+    """Sizes for which other loops are used."""
     rows = [(i * i) % 37 for i in range(400)]
     check(lambda torch, x: x[long(torch, rows)], data(50, 20), second=False)
     check(lambda torch, x, s: x.index_add(0, long(torch, rows), s), data(50, 20), data(400, 20, seed=1), second=False)

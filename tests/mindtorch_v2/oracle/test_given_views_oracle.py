@@ -1,4 +1,4 @@
-"""Which leaves get a view of a gradient as their `.grad`, without a copy: it shares memory with others' then."""
+"""Which leaves get a view of a gradient as their `.grad`, without a copy, so that it shares memory with others."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_leaves_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["leaky_relu_", "elu_"])
 def test_negative_slopes_are_refused_in_backward(name: str) -> None:
-    """The result in place of the input would not tell on which side the input was."""
+    """The result, which replaces the input, does not tell the input's sign."""
     for t in (ours, theirs):
         x = t.ones(3, requires_grad=True)
         made = getattr(t.nn.functional, name)(x * 1, -1.0)

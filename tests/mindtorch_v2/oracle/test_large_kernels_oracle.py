@@ -1,4 +1,4 @@
-"""Kernels that take another way for many elements than for few, against PyTorch, on enough elements."""
+"""Kernels that compute many elements differently than few, against PyTorch, on enough elements."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_lu(dtype, shape):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(40, 40), (3, 33, 33)])
 def test_large_matrices(dtype, shape):
-    """From some size on a determinant is a call of LAPACK, and float32 is not computed in double precision."""
+    """From some size on, a determinant is a call of LAPACK, and float32 is not computed in double precision."""
     given, right = data(*shape, dtype=dtype), data(*shape[:-1], 3, dtype=dtype, seed=1)
     for function in (lambda linalg, a, b: linalg.inv(a) @ b, lambda linalg, a, b: linalg.solve(a, b),
                      lambda linalg, a, b: linalg.slogdet(a)[1], lambda linalg, a, b: linalg.det(a / 4)):
@@ -60,7 +60,7 @@ def test_determinants_of_hard_matrices():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(40, 40), (2, 5, 3), (3, 5)])
 def test_elimination_without_lapack(monkeypatch, dtype, shape):
-    """What runs where NumPy's library is not known has the same results."""
+    """Without access to NumPy's LAPACK, the results are the same."""
     monkeypatch.setattr("mindtorch_v2._backends.cpu.blas.lapack", lambda name: None)
     check(lambda torch, a: tuple(torch.linalg.lu_factor(a)), data(*shape, dtype=dtype), tolerance=loose(dtype),
           second=False)

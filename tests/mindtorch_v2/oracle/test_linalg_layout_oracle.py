@@ -1,4 +1,4 @@
-"""How results of linear algebra and Fourier transforms lie in memory: as LAPACK and PyTorch's transforms leave them."""
+"""The memory order of results of linear algebra and Fourier transforms: as LAPACK and PyTorch's transforms leave it."""
 
 import numpy as np
 import pytest

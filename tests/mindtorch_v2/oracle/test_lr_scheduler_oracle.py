@@ -117,7 +117,7 @@ def test_step_to_an_epoch(which: str) -> None:
 
 @pytest.mark.parametrize("which", [w for w in SCHEDULES if not w.startswith("cyclic own")])
 def test_state_dict_continues(which: str) -> None:
-    """A schedule made anew and given the state goes on as the one it came from."""
+    """A new schedule that gets the state continues like the old one."""
     _, state, schedule = walk(ours, SCHEDULES[which], steps=6)
     o = optimizer(ours)
     again = SCHEDULES[which](ours.optim.lr_scheduler, o)

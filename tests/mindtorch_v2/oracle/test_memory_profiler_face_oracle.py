@@ -158,7 +158,7 @@ def test_gradients_of_accumulators(torch: Any) -> None:
 
 
 def test_memory_that_no_op_took_has_a_device_only() -> None:
-    """What is never an argument, such as the last result, is in the timeline, but is no tensor of the data flow."""
+    """Memory that is never an argument, such as the last result, is in the timeline, but not in the data flow."""
     def seen(torch: Any) -> tuple[list[Any], ...]:
         with recording(torch) as prof:
             torch.empty(10)

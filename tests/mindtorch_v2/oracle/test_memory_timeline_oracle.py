@@ -194,7 +194,7 @@ def test_category_of_every_block(recordings: Callable[[int], tuple[Any, Any]], n
 
 @pytest.mark.parametrize("number", [NAMES.index("mlp-adamw-none-first"), NAMES.index("transformer-adamw-none-first")])
 def test_adam_keeps_its_state_and_model_apart(recordings: Callable[[int], tuple[Any, Any]], number: int) -> None:
-    """What an update computes on the way is PyTorch's PARAMETER or ACTIVATION at times, ours has no category."""
+    """PyTorch sometimes calls intermediate results of an update PARAMETER or ACTIVATION; here they have no category."""
     (got, _), (want, _) = recordings(number)
     for name in ("OPTIMIZER_STATE", "GRADIENT"):
         assert ({k: n for k, n in blocks(got).items() if k[2] == name}

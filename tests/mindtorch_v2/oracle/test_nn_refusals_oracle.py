@@ -1,4 +1,4 @@
-"""Mistakes and corners of layers, losses, attention, pruning and schedules: what tests of `nn` look at."""
+"""Mistakes and corners of layers, losses, attention, pruning and schedules: what tests of `nn` check."""
 
 from __future__ import annotations
 

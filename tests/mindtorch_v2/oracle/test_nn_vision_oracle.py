@@ -122,7 +122,7 @@ def test_errors_of_calls(call: Any) -> None:
 @pytest.mark.parametrize("size", [5, 14, 28, 33])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 def test_grid_of_all_pixels(size, mode):
-    """Positions fall on pixels up to rounding; which side of them decides the gradient of the grid."""
+    """Positions are on pixels up to rounding; the side decides the gradient of the grid."""
     found = []
     for t in (ours, theirs):
         image = make(t, data(1, 2, size, size), False)

@@ -264,7 +264,7 @@ def test_hooks_see_the_steps():
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adamax", "Adadelta",
                                   "Rprop", "ASGD"])
 def test_differentiable(name):
-    """A step with `differentiable=True` can be backpropagated to what the gradient was made of."""
+    """A step with `differentiable=True` can be backpropagated through its gradients."""
     found = []
     for module in (ours, torch):
         factor = module.tensor([0.5, 2.0], requires_grad=True)

@@ -1,4 +1,4 @@
-"""Overloads that a profile tells apart compute what PyTorch's compute: numbers beside tensors, sections, factors."""
+"""Overloads that a profile distinguishes compute what PyTorch's do: numbers beside tensors, sections, factors."""
 
 from __future__ import annotations
 

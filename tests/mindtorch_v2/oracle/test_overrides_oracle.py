@@ -1,4 +1,4 @@
-"""`__torch_function__` and modes: who is asked about which function, on this runtime and on PyTorch."""
+"""`__torch_function__` and modes: which objects are asked about which function, here and in PyTorch."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_subclass_is_asked_and_results_are_of_it(calls: Any) -> None:
 
 
 def test_functions_of_nn_are_offered_by_name() -> None:
-    """Their arguments are passed on as given here; PyTorch spells out the defaults."""
+    """Here arguments are passed on as given; PyTorch adds the defaults."""
     def program(torch: Any) -> Any:
         F, nn = torch.nn.functional, torch.nn
         calls = [lambda torch, x, p: F.relu(x), lambda torch, x, p: F.softmax(x, -1),
@@ -158,7 +158,7 @@ CALLS = [
 
 @pytest.mark.parametrize("number", range(len(CALLS)))
 def test_an_object_that_is_no_tensor_is_asked(number: int) -> None:
-    """The first time that an op meets one, and later, when functions ask by themselves."""
+    """The first time that an op gets one, and later, when functions ask by themselves."""
     def program(torch: Any) -> Any:
         d, p = duck(torch)(), torch.ones(2)
         return [CALLS[number](torch, d, p), CALLS[number](torch, d, p)]
@@ -185,7 +185,7 @@ def test_refusals() -> None:
 
 
 def test_handlers_by_function() -> None:
-    """The way PyTorch's documentation describes: a table from functions to implementations."""
+    """As in PyTorch's documentation: a table from functions to implementations."""
     def program(torch: Any) -> Any:
         handled: dict[Any, Any] = {}
         before = torch.mean  # a reference from before anybody asks
@@ -296,7 +296,7 @@ def test_modes_nest_and_replace() -> None:
 
 
 def test_initialisation_can_be_skipped() -> None:
-    """What Lightning's empty initialisation does."""
+    """As Lightning's empty initialisation does."""
     def program(torch: Any) -> Any:
         class Empty(torch.overrides.TorchFunctionMode):
             def __torch_function__(self, func, types, args=(), kwargs=None):

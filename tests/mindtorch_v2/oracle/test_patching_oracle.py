@@ -1,4 +1,4 @@
-"""A program's function in the place of one of ours stays there, and is what the parts written in Python call."""
+"""A program's function that replaces one of ours stays, and the parts written in Python call it."""
 
 from __future__ import annotations
 

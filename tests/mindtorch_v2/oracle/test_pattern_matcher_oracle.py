@@ -232,7 +232,7 @@ def test_places() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 10)), max_size=5), st.integers(0, 20), st.integers(1, 20))
 def test_overlap_with_disjoint_stretches(stretches: list[tuple[int, int]], start: int, length: int) -> None:
-    """Where stretches overlap each other PyTorch may count time twice, so these do not."""
+    """If stretches overlap, PyTorch may count time twice, so these do not overlap."""
     event = SimpleNamespace(name="n", id=1, start_time_ns=start, end_time_ns=start + length)
     apart, time = [], 0
     for gap, size in stretches:
@@ -280,7 +280,7 @@ class Work:
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 120)), min_size=1, max_size=14),
        st.lists(st.tuples(st.integers(1, 20), st.integers(5, 60)), min_size=2, max_size=12))
 def test_waiting_kernels(kernels: list[tuple[int, int]], calls: list[tuple[int, int]]) -> None:
-    """Each kernel is launched some time after the one before, and runs when the device is free."""
+    """Kernels are launched one after the other, and run when the device is free."""
     found = []
     for module, kinds in ((_utils, ours.profiler.DeviceType), (real_utils, theirs.profiler.DeviceType)):
         work, launch, free = [], 0, 0
@@ -308,7 +308,7 @@ def test_waiting_kernels(kernels: list[tuple[int, int]], calls: list[tuple[int, 
 
 
 def test_ranking() -> None:
-    """A long queue runs empty while the program does something else: that is what to look at."""
+    """A long queue becomes empty while the program does something else: that is the event to find."""
     names = []
     for module, kinds in ((_utils, ours.profiler.DeviceType), (real_utils, theirs.profiler.DeviceType)):
         work = []

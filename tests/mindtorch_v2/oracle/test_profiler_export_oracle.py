@@ -166,7 +166,7 @@ def test_event_list_file_is_the_same(tmp_path: pathlib.Path) -> None:
 
 
 def test_stacks_file_is_the_same_but_for_what_ran(tmp_path: pathlib.Path) -> None:
-    """Our lines end in the event's own name."""
+    """Our lines end with the event's own name."""
     events = EventList([event for event in record().events() if event.self_cpu_time_total > 1])
     for number, event in enumerate(events):
         event.stack = [f"file {number}.py(3): a;b\t\nc", "outer"] if number % 3 else []

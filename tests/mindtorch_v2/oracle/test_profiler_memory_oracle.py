@@ -1,4 +1,4 @@
-"""Memory of profiler rows: what an op allocates and frees shows in the row in which PyTorch shows it."""
+"""Memory of profiler rows: allocations and releases of an op are in the same row as in PyTorch."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_memory_of_rows_that_both_have(profiles: Any, name: str) -> None:
 
 
 def test_what_is_left_out_differs(profiles: Any) -> None:
-    """A name that agrees by now is checked like the others."""
+    """A name that agrees must be checked like the others."""
     differ: dict[str, set[str]] = {"total": set(), "own part": set()}
     for program, (got, want) in profiles.items():
         for key in got.keys() & want.keys():
@@ -177,7 +177,7 @@ def test_what_is_left_out_differs(profiles: Any) -> None:
 
 
 def test_most_rows_agree(profiles: Any) -> None:
-    """Of all rows that both have, however often they run and whatever they do inside."""
+    """Of all rows that both have, however often they run."""
     agree = total = 0
     for got, want in profiles.values():
         for key in got.keys() & want.keys() - {"[memory]"}:
@@ -204,7 +204,7 @@ def instants(prof: Any, path: Any) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
 def test_what_an_earlier_recording_saw_allocated(tmp_path: Any, order: tuple[str, str]) -> None:
-    """Its release is part of a later recording, and the running total goes on; other memory is in neither."""
+    """Its release is in the later recording, and the running total continues; other memory is in neither."""
     def run(torch: Any) -> list[Any]:
         def recording() -> Any:
             return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)

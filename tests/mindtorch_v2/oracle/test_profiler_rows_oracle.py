@@ -66,7 +66,7 @@ def test_shapes_of_top_level_ops(profiles, name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_flops(profiles, name):
-    """The same op on the same shapes counts the same on both."""
+    """The same op on the same shapes has the same FLOPs on both."""
     got, want = ({(e.name, str(e.input_shapes)): e.flops for e in p.events() if e.flops or e.name == "aten::mul"}
                  for p in profiles[name])
     assert {key: got[key] for key in got if key in want} == {key: want[key] for key in want if key in got}

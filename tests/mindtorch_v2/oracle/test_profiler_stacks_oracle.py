@@ -278,7 +278,7 @@ def test_ops_have_the_same_stacks(both: Any) -> None:
 
 
 def test_calls_have_the_same_stacks(both: Any) -> None:
-    """A call's stack is its callers, so that what is left of its time goes to them in a flame graph."""
+    """A call's stack is its callers, so that in a flame graph the rest of its time is theirs."""
     mine, reference = ([(event.name, users(event.stack)) for event in prof.events()
                         if event.is_python_function and is_users(event.name)] for prof, _ in both)
     assert any(stack for _, stack in reference)

@@ -872,7 +872,7 @@ FACTORIES = {
 
 @pytest.mark.parametrize("name", FACTORIES)
 def test_arguments_of_what_makes_tensors(name: str) -> None:
-    """All that PyTorch's Python functions pass on, whether the program gave it or not."""
+    """Everything that PyTorch's Python functions pass on, even if the program did not give it."""
     found = []
     for torch in (ours, theirs):
         x = torch.ones(3, 2)

@@ -1,4 +1,4 @@
-"""Idioms of published programs against PyTorch: what they return, how it lies in memory, and what a profile shows."""
+"""Idioms of published programs against PyTorch: their results, the memory order of these, and what a profile shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version of PyTorch that the tests beside this one compare with; where there is none, they are not read."""
+"""The version of PyTorch that the tests beside this one compare with; without it, they are not collected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of random programs, asked for in all the ways there are, and of formulas that few programs reach."""
+"""Gradients of random programs, requested in every way, and of formulas that few programs reach."""
 
 from __future__ import annotations
 

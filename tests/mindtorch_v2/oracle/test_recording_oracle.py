@@ -107,7 +107,7 @@ def test_trace_only(runtime: Any, tmp_path: Path) -> None:
 @BOTH
 @pytest.mark.parametrize("with_stack", [False, True])
 def test_steps_of_a_training_run(runtime: Any, with_stack: bool, tmp_path: Path) -> None:
-    """From a file of either: all parts are there, and they add up."""
+    """From a file of either: all parts exist and add up."""
     nn = runtime.nn
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     optimizer = runtime.optim.SGD(model.parameters(), lr=0.1)

@@ -354,7 +354,7 @@ def test_no_sequences(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["RNN", "GRU"])
 def test_layers_of_a_profile(kind: str) -> None:
-    """One row of PyTorch's name for the layer; inside are those of what runs, which in PyTorch is every step's."""
+    """One row with PyTorch's name for the layer; inside are the ops that run, in PyTorch those of every step."""
     shown = []
     for t in (theirs, ours):
         layer, x = build(t, kind, 3, 4), make(t, data(5, 2, 3), False)

@@ -86,7 +86,7 @@ def test_state_of_subclasses(torch: Any) -> None:
                                   "optim.lr_scheduler.StepLR", "utils._pytree.TreeSpec", "nn.init.xavier_normal_",
                                   "distributions.Normal"])
 def test_names_in_files(what: str) -> None:
-    """Classes and functions that we write are found by PyTorch, and the other way round."""
+    """PyTorch finds classes and functions that we write, and the other way round."""
     importlib.import_module("torch.utils._pytree"), importlib.import_module("mindtorch_v2.utils._pytree")
     ours_one: Any = ours
     theirs_one: Any = theirs

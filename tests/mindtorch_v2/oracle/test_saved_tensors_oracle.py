@@ -1,4 +1,4 @@
-"""What nodes keep and how the program sees it: packing hooks, saved attributes, targets of a backward."""
+"""What nodes save and how programs see it: packing hooks, saved attributes, targets of a backward."""
 
 from __future__ import annotations
 

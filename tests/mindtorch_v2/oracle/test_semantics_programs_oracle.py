@@ -1,4 +1,4 @@
-"""Short programs from `corner_programs.txt`, run on both: what their last line gives is PyTorch's.
+"""Short programs from `corner_programs.txt`, run on both: the last line's value is PyTorch's.
 
 Programs are separated by empty lines. They see `torch`, `nn`, `F`, `optim`, `P` (a parameter) and modules of Python.
 `err(f)` is the error that `f` raises, or ("accepted", result); `warns(f)` the warnings that it gives.

@@ -1,4 +1,4 @@
-"""Checkpoints exchanged with PyTorch: what we write it reads (safely), what it writes we read."""
+"""Checkpoints exchanged with PyTorch: it reads ours (safely), and we read its files."""
 
 from __future__ import annotations
 

@@ -181,5 +181,5 @@ def warned(torch):
 
 
 def test_typed_storages_warn_of_their_end():
-    """Once for each call of a program, if it asks for that, and never for what the runtime does itself."""
+    """Once per call of a program, if it asks for that, and never for calls of the runtime itself."""
     assert warned(ours) == warned(theirs)

@@ -1,4 +1,4 @@
-"""How results lie in memory: elementwise ops of permuted, sliced and mixed operands, copies, and reductions."""
+"""Memory order of results: elementwise ops of permuted, sliced and mixed operands, copies, and reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of Tensor that ask, share memory or make tensors alike; storages; small functions of `torch`."""
+"""Methods of Tensor that query, share memory or make similar tensors; storages; small functions of `torch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dtypes that do little: wide unsigned integers, which can be stored and converted, and those that are only names."""
+"""Dtypes with few ops: wide unsigned integers, which can be stored and converted, and those that are only names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input that cannot be used: one clear line, exit code 2, no traceback, no file half-written."""
+"""Unusable input: one clear line, exit code 2, no traceback, no incomplete file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mtprof run`: the program runs as under Python, and whatever ends it, what was recorded is left."""
+"""`mtprof run`: the program runs as under Python, and the recording is kept, however it ends."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ for batch in DataLoader(torch.arange(12.0), batch_size=2):
 
 
 def test_batches_are_steps_where_no_optimizer_steps():
-    """Six batches, and the call that finds the loader empty."""
+    """Six batches, and the call that finds the loader exhausted."""
     loop = Loop()
     for number in range(7):
         loop.start = 1_000_000 * number
@@ -146,7 +146,7 @@ def test_chosen_steps_are_written_while_the_program_runs(command):
 
 
 def test_a_stretch_of_time_is_recorded(command):
-    """The program ends after the recording has, so that what it does last is not in it, however late timers are."""
+    """The program ends after the recording, so that its end is not in it, however late timers are."""
     write(command, """
 import os, time, torch
 while not os.path.exists("program.mtp"):

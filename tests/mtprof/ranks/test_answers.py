@@ -1,4 +1,4 @@
-"""Answers about ranks whose every time is known."""
+"""Answers about ranks whose times are all known."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_one_recording_of_them(tmp_path):
 
 
 def test_a_rank_that_is_still_late_is_late_for_the_same_reason():
-    """Two buckets of gradients that are on their way at once, then a collective that all begin together."""
+    """Two buckets of gradients at the same time, then a collective that all begin together."""
     ms = 1_000_000
     columns = ms * np.array([(10, 40, 10, 0, 0, 0), (35, 40, 10, 25, 0, 0),  # rank 1 has waited for input
                              (12, 42, 2, 0, 0, 0), (38, 42, 3, 0, 0, 0),     # and is as late; it computed a bit longer

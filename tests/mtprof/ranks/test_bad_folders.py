@@ -1,4 +1,4 @@
-"""Folders and clocks that are not as they should be."""
+"""Folders and clocks with faults."""
 
 from __future__ import annotations
 
