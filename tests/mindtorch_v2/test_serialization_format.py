@@ -746,7 +746,7 @@ def test_unsupported_kinds_of_tensors(path: Path) -> None:
 
 @pytest.mark.parametrize("record", ["data/0", "data.pkl"])
 def test_bombs(path: Path, record: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that unpacks to much more than its size is refused before memory is allocated, unless a limit allows it."""
+    """A file that unpacks to much more than its size is refused before memory is taken, unless a limit allows it."""
     size = 40_000_000
     monkeypatch.setattr(_zip_reader, "_LEAST_LIMIT_BYTES", size // 2)
     save(path, tensor(np.zeros(2, np.float32)))
