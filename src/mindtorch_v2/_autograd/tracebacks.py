@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._dispatch.registry import Op
 from .._dispatch.state import THREAD
 from .._dispatch.watching import Watcher
 from .._tensor import Tensor
+
+if TYPE_CHECKING:
+    from .graph import Node
 
 TRACEBACK, PARENT = "traceback_", "parent_"
 
@@ -26,7 +29,7 @@ class Tracebacks(Watcher):
         return made
 
 
-def note(node: Any) -> None:
+def note(node: Node) -> None:
     """Store the program's place on a new node, without the frames of this package's dispatch."""
     if TRACEBACK in node.metadata:
         return
@@ -37,7 +40,7 @@ def note(node: Any) -> None:
         node.metadata[PARENT] = walk.current
 
 
-def told(node: Any) -> list[str]:
+def told(node: Node) -> list[str]:
     """The origin of a node, and then of each node in whose backward it was made."""
     if TRACEBACK not in node.metadata:
         return [f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "

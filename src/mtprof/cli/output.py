@@ -6,6 +6,7 @@ names, so that other programs can read them.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import shutil
@@ -32,7 +33,7 @@ class _Settings:
 SETTINGS = _Settings()
 
 
-def set_up(options: Any) -> None:
+def set_up(options: argparse.Namespace) -> None:
     """Apply the common options; from now on warnings are one line on stderr."""
     SETTINGS.json, SETTINGS.color, SETTINGS.quiet = options.json, options.color, options.quiet
 

@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .errors import CommandError
@@ -302,7 +303,7 @@ def _free(base: str) -> str:
         number += 1
 
 
-def _wait(settings: Any) -> int:
+def _wait(settings: Settings) -> int:
     """Run the child to its end; returns its exit code, negative for a signal."""
     from .. import launch
 
@@ -311,7 +312,7 @@ def _wait(settings: Any) -> int:
     sys.stdout.flush()
     child = subprocess.Popen([sys.executable, *flags, child_file, settings.text()], close_fds=False)
 
-    def forward(number: int, _: Any) -> None:
+    def forward(number: int, _: FrameType | None) -> None:
         # A terminal sends Ctrl-C to all processes in the foreground, so the program gets it too.
         if number != signal.SIGINT or not _in_foreground():
             child.send_signal(number)
@@ -337,7 +338,7 @@ def _in_foreground() -> bool:
         os.close(terminal)
 
 
-def _leave(options: argparse.Namespace, settings: Any, there: dict[str, tuple[int, int]], recording: str,
+def _leave(options: argparse.Namespace, settings: Settings, there: dict[str, tuple[int, int]], recording: str,
            chrome: str | None, code: int) -> int:
     """Write files and a summary after the program has ended; returns the exit code if the program itself succeeded."""
     from ..launch.settings import numbered

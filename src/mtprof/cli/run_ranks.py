@@ -14,7 +14,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from .errors import CommandError
 from .output import SETTINGS, note
@@ -67,7 +68,7 @@ def _wait(settings: Settings, ranks: int) -> int:
     started = subprocess.Popen([sys.executable, "-m", module, *more, "--nproc-per-node", str(ranks), child,
                                 settings.text()])
 
-    def forward(number: int, _: Any) -> None:
+    def forward(number: int, _: FrameType | None) -> None:
         started.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in (signal.SIGTERM, signal.SIGHUP)}

@@ -62,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(server: Any, address: str, options: argparse.Namespace, fetched: threading.Event) -> None:
+def _serve(server: http.server.ThreadingHTTPServer, address: str, options: argparse.Namespace,
+           fetched: threading.Event) -> None:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     if SETTINGS.json:

@@ -117,7 +117,7 @@ def guard(finish: Callable[[], None]) -> None:
     for name in ("_exit", "execv", "execve", "abort"):
         _before(name, finish)
 
-    def leave(number: int, frame: Any) -> None:
+    def leave(number: int, frame: types.FrameType | None) -> None:
         finish()
         _die_of(number)
 

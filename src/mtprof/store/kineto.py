@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def salvage(path: str | os.PathLike[str]) -> tuple[Trace, bool]:
         raise BadFile(f"cannot read {name} as a Chrome trace: {detail}") from error
 
 
-def _read(file: Any) -> tuple[Trace, bool]:
+def _read(file: BinaryIO) -> tuple[Trace, bool]:
     stream = Stream(file, INTS, TEXTS, DEFAULTS)
     columns = KinetoColumns(TraceBuilder())
     for rows, others in stream.events():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -140,7 +141,7 @@ class EventList(list):
         """Write the list as a Chrome trace."""
         event_list_chrome.write(self, path, use_device=self._use_device)
 
-    def to_csv(self, path: Any = None) -> str | None:
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The events or rows as CSV: returned, or written if a path is given. Unknown FLOPs are empty.
 
         >>> import mindtorch_v2 as torch
@@ -151,7 +152,7 @@ class EventList(list):
         """
         return tabular.to_csv(self, path)
 
-    def to_json(self, path: Any = None) -> str | None:
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The events or rows as JSON: returned, or written if a path is given."""
         return tabular.to_json(self, path)
 
