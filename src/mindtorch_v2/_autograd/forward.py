@@ -57,8 +57,8 @@ class _Thread(threading.local):
 MINE = _Thread()
 # Arguments that some ops change although their signatures do not say so.
 CHANGED = {"running_mean", "running_var"}
-# Ops without a gradient whose results do not change with their arguments.
-CONSTANT = {"bernoulli"}
+# Ends of names of ops that are parts of others: their results depend on their arguments, also without a formula.
+PARTS = ("_backward", "_forward_only", "_rescale_qkv")
 NO_TANGENT = "Trying to use forward AD with {} that does not support it because it has not been implemented yet."
 
 
@@ -146,14 +146,15 @@ class Level(Watcher):
                 shown = function(**{name: self.tangent(value) if isinstance(value, Tensor) else value
                                     for name, value in arguments.items()})
                 for one, tangent in zip(several(made), several(shown)):
-                    self.keep(one, tangent)
-            elif inplace:
-                tangents = self.pushed(op, function, arguments, inplace)
+                    self.keep(one, tangent if differentiable(one) else None)
+            elif inplace or (op.composite is not None and op.name[-1:] == "_" != op.name[-2:-1]):
+                tangents = self.pushed(op, function, arguments, True)
                 made = self.looked_at(function, arguments)
-                if tangents[0] is not None:
-                    self.change(made, tangents[0])
+                for one, tangent in zip(several(next(iter(arguments.values()))), tangents):
+                    if tangent is not None:
+                        self.change(one, tangent)
             else:
-                tangents = self.pushed(op, function, arguments, inplace)
+                tangents = self.pushed(op, function, arguments, False)
                 made = self.looked_at(function, arguments)
                 for one, tangent in zip(several(made), tangents):
                     if tangent is not None:
@@ -174,10 +175,14 @@ class Level(Watcher):
                 given = {name: self.entering(value, nodes) for name, value in arguments.items()}
                 first = next(iter(given))
                 for name in given.keys() & (CHANGED | {first} if inplace else CHANGED):
-                    given[name] = None if given[name] is None else aten.clone(given[name])
+                    given[name] = copied(given[name])
                 made = several(function(**given))
-                if not op.grad and op.composite is None and op.name not in CONSTANT and any(map(differentiable, made)):
-                    raise NotImplementedError(NO_TANGENT.format(op.name))
+                if inplace and isinstance(given[first], (tuple, list)):
+                    made = several(given[first])
+                if not op.grad and op.composite is None:  # the results are constants, except for parts of gradients
+                    if op.name.endswith(PARTS) and any(map(differentiable, made)):
+                        raise NotImplementedError(NO_TANGENT.format(op.name))
+                    return [None] * len(made)
                 return [tangent_through(one, nodes, wanted) if differentiable(one) else None for one in made]
         except RuntimeError as error:
             if "is not implemented" in str(error):  # the gradient cannot be differentiated
@@ -212,6 +217,13 @@ class Level(Watcher):
 def several(made: Any) -> tuple[Any, ...]:
     """An op's result as a tuple."""
     return tuple(made) if isinstance(made, (tuple, list)) else (made,)
+
+
+def copied(value: Any) -> Any:
+    """An argument that the second run may change."""
+    if isinstance(value, (tuple, list)):
+        return [copied(one) for one in value]
+    return aten.clone(value) if isinstance(value, Tensor) else value
 
 
 def differentiable(value: Any) -> bool:
@@ -253,11 +265,11 @@ def enter_dual_level() -> int:
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Drop the tangents of a level."""
-    if not LEVELS:
-        raise RuntimeError("Dual level must be a positive number.")
-    if level not in (None, -1, len(LEVELS) - 1):
+    if level not in (None, len(LEVELS) - 1):
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
                            "supported.")
+    if not LEVELS:
+        raise RuntimeError("Dual level must be a positive number.")
     LEVELS.pop()
     tap(None, "tangents")
 
@@ -282,9 +294,14 @@ class dual_level:
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor on the same memory with a tangent."""
-    if not LEVELS:
+    if level is None:
+        level = len(LEVELS) - 1
+    if level < 0:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
                            "enter_dual_level() first.")
+    if level != len(LEVELS) - 1:
+        raise RuntimeError("Invalid level given to _make_dual" if level else "Trying to access a forward AD level with "
+                           "an invalid index. This index was either not created or is already deleted.")
     for name, one in (("tensor", tensor), ("tangent", tangent)):
         if not isinstance(one, Tensor):
             raise TypeError(f"make_dual(): argument '{name}' must be Tensor, not {type(one).__name__}")
@@ -313,9 +330,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """A tensor and its tangent, None if it does not depend on a dual tensor of the open level."""
-    tangent = LEVELS[-1].tangent(tensor) if LEVELS else None
+    tangent = LEVELS[-1].tangent(tensor) if LEVELS and MINE.enabled else None
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
+    if level not in (None, len(LEVELS) - 1):
+        raise RuntimeError("Invalid level given to _fw_primal")
     with LEVELS[-1]:
         primal = aten.alias(tensor)
     primal._a = Level.another(primal._a)
