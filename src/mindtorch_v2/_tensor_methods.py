@@ -243,6 +243,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if not isinstance(requires_grad, bool):
         raise TypeError("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
                         f"{type(requires_grad).__name__}")
+    if THREAD.state.transforms:
+        raise RuntimeError("You are attempting to call Tensor.requires_grad_() (or perhaps using "
+                           "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
+                           "transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
+                           "grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+                           "transformed instead.")
     if requires_grad is True and self.dtype.category < FLOAT:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     self.requires_grad = requires_grad
@@ -251,6 +257,11 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def retain_grad(self: Tensor) -> None:
     """Keep this tensor's gradient although it is not a leaf."""
+    if THREAD.state.transforms:
+        raise RuntimeError("You are attempting to call Tensor.retain_grad() inside of a function being transformed by "
+                           "a functorch transform. This is unsupported, please attempt to use the functorch "
+                           "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call retain_grad() outside of a "
+                           "function being transformed instead.")
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if self.is_leaf or self.retains_grad:

@@ -19,7 +19,7 @@ from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import LEVELS, Tensor, alias
 from .anomaly import AnomalyState, note
 from .forward import keep_tangent, set_fwd_grad_enabled, unpack_dual
-from .graph import RELEASED, Node, apply_pack_hooks, edge, save, save_result, unpack, unpack_result
+from .graph import RELEASED, Node, apply_pack_hooks, as_leaf, edge, save, save_result, unpack
 from .inplace import CUSTOM, MANY, bump, check_inplace, rebase
 from .saved_attributes import several
 
@@ -116,7 +116,8 @@ class FunctionCtx:
         items: list[Any] = unpack(node, call.saved)  # type: ignore[arg-type]  # without its node an error names none
         if node is not None:  # else the results are gone, and what is left of them has no history
             for i, number in call.outputs.items():
-                items[i] = unpack_result(node, call.saved[i], number)
+                if items[i]._edge is None:
+                    items[i]._rg, items[i]._edge = True, (node, number)
         return tuple(items)
 
     @property
@@ -239,7 +240,14 @@ class FunctionNode(Node):
             if result is not None and i not in self.positions:
                 raise RuntimeError(f"function {self.name()} returned a gradient different than None at position "
                                    f"{i + 1}, but the corresponding forward input was not a Variable")
-        return tuple(results[i] for i in self.positions)
+        made = tuple(results[i] for i in self.positions)
+        for target, result in zip(self.edges, made):
+            if isinstance(result, Tensor) and result._a.dtype.kind == "c" and target is not None:
+                wanted = target[0].meta[target[1]][1]
+                if wanted is not None and wanted.kind != "c":
+                    raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
+                                       "grad_is_complex) to be true, but got false.")
+        return made
 
 
 EMPTY: dict[str, Any] = {
@@ -533,7 +541,8 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
         position = next((n for n, o in enumerate(outputs) if o is item), None)
         if isinstance(item, Tensor) and position is not None and not any(item is d for d in args):
             saved.append(save_result(item))
-            call.outputs[i] = position
+            if FROM_NUMPY[item._a.dtype].category >= FLOAT and not any(item is t for t in call.non_differentiable):
+                call.outputs[i] = position
         else:
             saved.append(save(item))
     call.saved = saved
@@ -571,7 +580,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         failing = DelayedError("trying to differentiate twice a function that was marked with @once_differentiable",
                                len(listed))
         # New leaves, as in PyTorch: the inputs of the results are not visible from here.
-        return failing(*(aten.detach(r).requires_grad_() if isinstance(r, Tensor) else r for r in listed))
+        return failing(*(as_leaf(aten.detach(r)) if isinstance(r, Tensor) else r for r in listed))
 
     return inside
 

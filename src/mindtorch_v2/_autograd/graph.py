@@ -325,6 +325,12 @@ def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
     return aten.copy_(aten.new_empty_strided(grad, array.shape, steps), grad)
 
 
+def as_leaf(tensor: Tensor) -> Tensor:
+    """A new tensor, now one to differentiate by; programs may not call `requires_grad_` inside a transform."""
+    tensor.requires_grad = True
+    return tensor
+
+
 def leaf_edge(tensor: Tensor) -> Edge:
     """The edge to a leaf's accumulator, made once. The accumulator refers to the leaf weakly, so there is no cycle."""
     extras = tensor._ag

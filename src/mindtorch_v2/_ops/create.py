@@ -272,8 +272,10 @@ def _refuse_layout(name: str, layout: Any) -> None:
 def _without_values(size: Any, dtype: DType | None, requires_grad: bool) -> Tensor:
     """A sparse tensor of zeros."""
     kind = DefaultDtype.value if dtype is None else dtype
-    return aten.sparse_coo_tensor(aten.empty((len(size), 0), dtype=int64), aten.empty((0,), dtype=kind), size,
-                                  is_coalesced=True).requires_grad_(requires_grad)
+    made = aten.sparse_coo_tensor(aten.empty((len(size), 0), dtype=int64), aten.empty((0,), dtype=kind), size,
+                                  is_coalesced=True)
+    made.requires_grad = requires_grad
+    return made
 
 
 def _sized(name: str) -> None:

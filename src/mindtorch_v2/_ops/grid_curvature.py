@@ -8,6 +8,7 @@ from typing import Any
 
 from .._autograd.api import grad
 from .._autograd.grad_mode import enable_grad
+from .._autograd.graph import as_leaf
 from .._backends.base import placed, to_host
 from .._backends.cpu.grid import BICUBIC, Samples, cubic_samples
 from .._backends.cpu.grid_bicubic import cubic_weights
@@ -56,7 +57,7 @@ def second_derivative(given_grads: Any, grad_output: Tensor, input: Tensor, grid
     """The gradients of both gradients of `grid_sample` by all that they are made from."""
     again = THREAD.state.grad
     with enable_grad():
-        leaves = [aten.view_as(one, one) if again and one.requires_grad else aten.detach(one).requires_grad_()
+        leaves = [aten.view_as(one, one) if again and one.requires_grad else as_leaf(aten.detach(one))
                   for one in (grad_output, input, grid)]
         first = grad(sampled(*leaves[1:], *how), leaves[1:], leaves[0], create_graph=True, allow_unused=True)
         pairs = [(one, by) for one, by in zip(first, given_grads) if one is not None and by is not None]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.graph import as_leaf
 from .._backends.base import placed, to_host
 from .._backends.cpu import numeric as kernels
 from .._backends.cpu.shape import suggested_format
@@ -414,4 +415,4 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype
     """Memory for a tensor whose dimensions lie in the given order, the outermost first."""
     made = aten.empty_permuted__default(size, physical_layout, dtype=dtype, layout=layout, device=device,
                                         pin_memory=pin_memory)
-    return made.requires_grad_() if requires_grad else made
+    return as_leaf(made) if requires_grad else made

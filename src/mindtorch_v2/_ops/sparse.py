@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.graph import as_leaf
 from .._backends import sparse as kernels
 from .._backends.base import to_host
 from .._backends.sparse import COO, CSC, CSR, SparseArray
@@ -62,7 +63,7 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
     places = places if places.dtype is int64 else aten.to(places, int64)
     held = held if dtype is None else aten.to(held, dtype)
     made: Tensor = aten.sparse_coo_tensor__default(places, held, size, is_coalesced=is_coalesced)
-    return made.requires_grad_(True) if requires_grad else made
+    return as_leaf(made) if requires_grad else made
 
 
 _WORDS = {COO: "Sparse", CSR: "SparseCsr", CSC: "SparseCsc"}
@@ -205,7 +206,7 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
     starts, others = (one if one.dtype is int64 else aten.to(one, int64) for one in (starts, others))
     held = held if dtype is None else aten.to(held, dtype)
     made: Tensor = aten._sparse_compressed_tensor_from_parts(starts, others, held, size, name == CSC)
-    return made.requires_grad_(True) if requires_grad else made
+    return as_leaf(made) if requires_grad else made
 
 
 @choose("sparse_csr_tensor", where="f")

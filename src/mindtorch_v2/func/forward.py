@@ -12,12 +12,13 @@ from typing import Any
 from .._autograd.api import grad as differentiate
 from .._autograd.forward import dual_level, make_dual, unpack_dual, without_history
 from .._autograd.grad_mode import enable_grad
+from .._autograd.graph import as_leaf
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
 from .._tensor import LEVELS, Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .batching import RANDOMNESS
-from .gradients import Argnums, _released, jacrev, vjp
+from .gradients import Argnums, _released, jacobian, vjp
 
 _STRUCTURE = ("{}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple "
               "of 3 tensors, tangents also must be. Got primals with structure {} and tangents with structure {}")
@@ -35,7 +36,7 @@ class _Linear:
         outputs, self.out_spec = tree_flatten(self.output)
         self.keep = any(one.requires_grad for one in outputs)
         with enable_grad():
-            self.probes = [aten.zeros_like(without_history(one)).requires_grad_(True) for one in outputs]
+            self.probes = [as_leaf(aten.zeros_like(without_history(one))) for one in outputs]
             pulled, _ = tree_flatten(pull(tree_unflatten(self.probes, self.out_spec), create_graph=True))
         self.pulled = pulled
 
@@ -131,9 +132,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     return linear.output, linear
 
 
-def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None,
+def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, computed as `jacrev` does."""
     if randomness not in RANDOMNESS:
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
-    return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
+    return jacobian(func, argnums, has_aux, "jacfwd")

@@ -19,6 +19,7 @@ from .._autograd.forward import without_history
 from .._autograd.grad_mode import enable_grad, is_grad_enabled
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
+from .._dtype import FLOAT
 from .._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -32,8 +33,10 @@ def _alias(value: Any) -> Any:
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
     if value.requires_grad:
         return aten.view_as(value, value)
-    made = without_history(value).requires_grad_(True)
-    made._func_alias = True
+    if value.dtype.category < FLOAT:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    made = without_history(value)
+    made.requires_grad = made._func_alias = True
     return made
 
 
@@ -195,6 +198,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if not isinstance(output, Tensor):
             raise RuntimeError("vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type "
                                f"{type(output)}")
+    _refuse_integers(outputs)
     keep = call.keeps_graph(outputs)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
@@ -216,11 +220,23 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     return (value, pull, _released(call.aux, keep)) if has_aux else (value, pull)
 
 
+def _refuse_integers(outputs: list[Any]) -> None:
+    for output in outputs:
+        if output.dtype.category < FLOAT:
+            raise RuntimeError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
+                               f"with dtype {output.dtype}")
+
+
 def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
            _preallocate_and_copy: bool = False) -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, a row (one backward pass) for each number of the output."""
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+    return jacobian(func, argnums, has_aux, "jacrev")
+
+
+def jacobian(func: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
+    """The function that `jacrev` and `jacfwd` return."""
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
@@ -231,8 +247,10 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
                     raise RuntimeError("vjp(f, *primals): expected f(*primals) to return only tensors, got "
                                        f"unsupported type {type(output)}")
                 if output.is_complex():
-                    raise RuntimeError("jacrev: Expected all outputs to be real but received complex tensor at "
+                    raise RuntimeError(f"{name}: Expected all outputs to be real but received complex tensor at "
                                        f"flattened input idx: {outputs.index(output)}")
+            if name == "jacrev":
+                _refuse_integers(outputs)
             keep = call.keeps_graph(outputs)
             made = [_rows(call, output, keep) for output in outputs]
         result = tree_unflatten(made, spec) if outputs else call.output
