@@ -30,6 +30,13 @@ def test_every_dtype(dtype):
     assert y.tolist() == x.tolist()
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_what_an_open_file_holds_can_be_read_by_its_name(tmp_path, zipped):
+    with open(tmp_path / "x.pt", "wb") as file:
+        torch.save(torch.arange(3), file, _use_new_zipfile_serialization=zipped)
+        assert torch.load(tmp_path / "x.pt").tolist() == [0, 1, 2]
+
+
 def test_views_stay_views():
     base = torch.arange(6.0)
     saved = again({"base": base, "view": base[2:4], "turned": base.view(2, 3).t()})

@@ -64,6 +64,7 @@ def write_archive(
     if legacy:
         write_legacy(path_or_file, obj, describe=describe, extra_reduce=extra_reduce, pickle_protocol=pickle_protocol,
                      payload=_payload, with_source=with_source)
+        _flush(path_or_file)
         return
     pickled, storages = dump(obj, describe=describe, extra_reduce=extra_reduce, protocol=pickle_protocol)
     payloads = {key: _payload(record) for key, record in storages.items()}
@@ -72,6 +73,14 @@ def write_archive(
             _write_records(output, archive_name(path_or_file), pickled, payloads, alignment, crc32)
     else:
         _write_records(path_or_file, archive_name(None), pickled, payloads, alignment, crc32)
+        _flush(path_or_file)
+
+
+def _flush(output: Any) -> None:
+    """Write out what an open file still holds back, because a program may read it by its name before it is closed."""
+    flush = getattr(output, "flush", None)
+    if flush is not None:
+        flush()
 
 
 def read_archive(

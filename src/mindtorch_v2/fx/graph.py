@@ -307,6 +307,20 @@ class _NodeList:
         return _NodeList(self.graph, not self.reverse)
 
 
+class _InsertPoint:
+    """Where new nodes go, from now on; at the end of a `with` block, where they went before."""
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self.graph = graph
+        self.before, graph._insert = graph._insert, insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *problem: object) -> None:
+        self.graph._insert = self.before
+
+
 class Graph:
     """A list of nodes, each of which uses nodes before it.
 
@@ -445,20 +459,12 @@ class Graph:
         to_erase._erased = True
         to_erase._set((), {})
 
-    @contextmanager
-    def _inserting(self, insert: Callable[[Node], None]) -> Iterator[None]:
-        before, self._insert = self._insert, insert
-        try:
-            yield
-        finally:
-            self._insert = before
-
     def inserting_before(self, n: Node | None = None) -> Any:
         """A context in which new nodes come before a node, or first."""
         if n is None:
             return self.inserting_after(self._root)
         assert n.graph is self, "Node to insert before is not in graph."
-        return self._inserting(n.prepend)
+        return _InsertPoint(self, n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
         """A context in which new nodes come after a node, or last."""
@@ -471,7 +477,7 @@ class Graph:
             place[0].append(node)
             place[0] = node
 
-        return self._inserting(after)
+        return _InsertPoint(self, after)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Remove what nothing uses; returns whether anything was removed."""

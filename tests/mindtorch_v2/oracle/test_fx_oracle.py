@@ -121,6 +121,21 @@ def test_changing_a_graph():
     assert_same(mine[1], reference[1], "changed")
 
 
+def test_a_place_to_insert_holds_without_a_block():
+    def run(t):
+        traced = t.fx.symbolic_trace(lambda x: x.sin().cos())
+        graph = traced.graph
+        sine = next(node for node in graph.nodes if node.target == "sin")
+        place = graph.inserting_after(sine)
+        sine.replace_all_uses_with(graph.call_function(t.neg, (sine,)), lambda user: user.target == "cos")
+        with place:
+            pass
+        graph.call_function(t.abs, (sine,))
+        return str(graph)
+
+    assert run(ours) == run(torch)
+
+
 def test_replace_pattern():
     def run(t):
         traced = t.fx.symbolic_trace(made(t, "functions"))
