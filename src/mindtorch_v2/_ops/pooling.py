@@ -156,6 +156,13 @@ declare("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] pa
 # -- adaptive ----------------------------------------------------------------------------------------------------------
 
 
+def _check_gradient(name: str, grad: Tensor) -> None:
+    shape = grad._a.shape
+    if 0 in shape[1:]:
+        raise RuntimeError(f"{name}(): Expected grad_output to have non-zero size for non-batch dimensions, but "
+                           f"grad_output has sizes {list(shape)} with dimension {shape.index(0, 1)} being empty")
+
+
 def _declare_adaptive(spatial: int) -> None:
     average, largest = f"adaptive_avg_pool{spatial}d", f"adaptive_max_pool{spatial}d"
 
@@ -172,6 +179,7 @@ def _declare_adaptive(spatial: int) -> None:
         return getattr(aten, f"_{average}")(self, sizes)
 
     def backward(grad: Tensor, self: Tensor) -> Any:
+        _check_gradient(f"{average}_backward", grad)
         return getattr(aten, f"_{average}_backward")(grad, self)
 
     def again(grad: Tensor, grad_output_shape: Any) -> Any:
@@ -186,6 +194,7 @@ def _declare_adaptive(spatial: int) -> None:
             grad={"grad_output": again, "self": lambda grad, self: aten.zeros_like(self)})
 
     def largest_backward(grad: Tensor, self: Tensor, result1: Any) -> Any:
+        _check_gradient(f"{largest}_backward", grad)
         return getattr(aten, f"{largest}_backward")(grad, self, result1)
 
     node = f"AdaptiveMaxPool{spatial}DBackward"
