@@ -22,7 +22,7 @@ def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
         if kwargs and not NUMPY_NAMES.keys().isdisjoint(kwargs):
             kwargs = torch_names(kwargs, NUMPY_NAMES, signature(called).parameters)
         made = called(*args, **kwargs)
-        return made if out is None else write_results(op, out, made)
+        return made if out is None else write_results(op, out, made, args if module == "special" else ())
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"torch.{module}"

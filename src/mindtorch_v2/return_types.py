@@ -31,9 +31,14 @@ FIELDS = {
 }
 
 
+# They take no `out=`.
+WITHOUT_OUT = frozenset({"histogramdd"})
+
+
 def __getattr__(name: str) -> Any:
-    if name in FIELDS:
-        return named(name, FIELDS[name])
+    plain = name.removesuffix("_out")
+    if plain in FIELDS and (plain == name or plain not in WITHOUT_OUT):
+        return named(name, FIELDS[plain])
     load_late(name)
     if name in RESULT_TYPES:
         return RESULT_TYPES[name]

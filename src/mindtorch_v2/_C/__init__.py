@@ -209,6 +209,7 @@ _ELSEWHERE = {
               "_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
               "_get_autograd_fallback_mode": ("_library.definition", "get_autograd_fallback_mode"),
               "_set_autograd_fallback_mode": ("_library.definition", "set_autograd_fallback_mode"),
+              "_DisableFuncTorch": ("_library.keys", "BelowTransforms"),
               "DisableTorchFunction": ("_dispatch.overriding", "DisableTorchFunction"),
               "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
               "DispatchKey": ("_library.keys", "DispatchKey"), "DispatchKeySet": ("_library.keys", "DispatchKeySet"),

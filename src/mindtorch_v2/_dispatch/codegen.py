@@ -45,6 +45,10 @@ VARIADIC_OR = {"view": "dtype"}
 OLDER = frozenset({"add.Tensor", "sub.Tensor", "addcmul", "addcdiv", "addmm", "addmv", "addr", "addbmm", "baddbmm"})
 
 
+# In place, these read their other operands while they write, as ops that promote do.
+BY_ELEMENT = frozenset({"addcdiv", "addcmul", "clamp", "clamp_max", "clamp_min", "lerp"})
+
+
 class Writer(GraphWriter):
     """Collects the lines of an op's function."""
 
@@ -363,9 +367,10 @@ class Writer(GraphWriter):
         if self.inplace:
             self.add(3, "target_ = v0._a", "graph_ = False",
                      "if INFERENCE_SEEN and type(v0._st) is InferenceShared: check_inference(v0)")
-            if self.pairwise:
-                self.add(3, "if (st_ := v0._st) is not None and v1._st is st_ and a1 is not target_: "
-                            "check_overlap(target_, a1)")
+            if self.facts.promote or self.schema.name in BY_ELEMENT:
+                self.add(3, *[f"if (st_ := v0._st) is not None and v{i}._st is st_ and a{i} is not target_: "
+                              f"check_overlap(target_, a{i})"
+                              for i, argument in enumerate(self.tensors) if i and not argument.is_list])
             if graph:
                 # No gradient flows through integers, whatever is written there.
                 self.add(3, f"if {self.needs_grad()} and target_.dtype in FLOAT_DTYPES:", "    graph_ = True",

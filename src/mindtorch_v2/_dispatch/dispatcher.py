@@ -105,7 +105,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         for one, value in zip(out, result):
             write_out(op, one, value, inputs)
         # The fields of the result have their names here too.
-        return out if type(result) in (tuple, list) else type(result)(out)
+        return out if type(result) in (tuple, list) else type(result).written(out)
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if out._rg and THREAD.state.grad and (op.grad or op.composite is not None):
@@ -143,9 +143,10 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
     return out
 
 
-def write_results(name: str, out: Any, result: Any) -> Any:
-    """`write_out` for a function that is not an op."""
-    return write_out(Op(f"{name}(Tensor self) -> Tensor", composite=write_results), out, result)
+def write_results(name: str, out: Any, result: Any, operands: tuple[Any, ...] = ()) -> Any:
+    """`write_out` for a function that is not an op; `operands` may not lie in a part of the memory of `out`."""
+    op = Op(f"{name}(Tensor self) -> Tensor", composite=write_results)
+    return write_out(op, out, result, tuple([one._a for one in operands if isinstance(one, Tensor)]))
 
 
 @functools.lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._dispatch.state import THREAD
 
-__all__ = ["DispatchKey", "DispatchKeySet", "ExcludeKeys"]
+__all__ = ["BelowTransforms", "DispatchKey", "DispatchKeySet", "ExcludeKeys"]
 
 DispatchKey = enum.Enum("DispatchKey", """Undefined CompositeExplicitAutogradNonFunctional CompositeExplicitAutograd
     CompositeImplicitAutogradNestedTensor CompositeImplicitAutograd AutogradNestedTensor AutogradOther Autograd
@@ -79,3 +79,14 @@ class ExcludeKeys:
 
     def __exit__(self, *exc: object) -> None:
         THREAD.state.autocast = self.before
+
+
+class BelowTransforms:
+    """`torch._C._DisableFuncTorch`: inside, the transforms of `torch.func` are passed over. Here they are no layer
+    between a program and its ops, so there is nothing to pass over."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass

@@ -69,6 +69,9 @@ FEW_DIMENSIONS = {
 
 def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: bool = False) -> None:
     """PyTorch's conditions on the argument of a decomposition."""
+    if not isinstance(a, Tensor):
+        raise TypeError(f"{name.removeprefix('torch.').replace('.', '_')}(): argument 'A' (position 1) must be Tensor, "
+                        f"not {type(a).__name__}")
     if a.ndim < 2:
         said = FEW_DIMENSIONS.get(name, "{name}: The input tensor A must have at least 2 dimensions.")
         raise RuntimeError(said.format(name=name, shape=list(a._a.shape)))

@@ -38,10 +38,14 @@ declare("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", cpu=k
         differentiable=(0,), grad={"self": _frexp_backward})
 
 
+FREXP = named("frexp", ("mantissa", "exponent"))
+
+
 @choose("frexp", where="fm")
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Mantissas between 1/2 and 1, and exponents of 2."""
-    return named("frexp", ("mantissa", "exponent"))(aten.frexp__Tensor(input, out=out))
+    made = aten.frexp__Tensor(input, out=out)
+    return (FREXP if out is None else FREXP.written)(made)
 
 
 @choose("float_power_", where="m")

@@ -318,7 +318,8 @@ def _extremes(name: str, ufunc: np.ufunc, position: Any, binary: str, result: An
                 return getattr(aten, binary)(input, dim, out=out)
             return getattr(aten, pair)(input, dim)
         refuse_several(name, dim)
-        return result(getattr(aten, along)(input, dim, keepdim or keepdims, out=out))
+        made = getattr(aten, along)(input, dim, keepdim or keepdims, out=out)
+        return (result if out is None else result.written)(made)
 
     extreme.__name__ = name
     extreme.__doc__ = f"The {name}imum: of all elements, along a dimension with its position, or of two tensors."
@@ -358,4 +359,5 @@ declare("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor m
 @choose("aminmax")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element."""
-    return AMINMAX(aten.aminmax__default(input, dim=dim, keepdim=keepdim, out=out))
+    made = aten.aminmax__default(input, dim=dim, keepdim=keepdim, out=out)
+    return (AMINMAX if out is None else AMINMAX.written)(made)

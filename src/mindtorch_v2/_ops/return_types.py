@@ -23,6 +23,11 @@ class NamedResult(tuple[Any, ...]):
                             f"({len(made)}-sequence given)")
         return made
 
+    @classmethod
+    def written(cls, out: Iterable[Any]) -> NamedResult:
+        """Results that were written into the tensors given as `out=`: PyTorch has a class of its own for them."""
+        return named(f"{cls.__name__}_out", cls.fields)(tuple(out))
+
     def __repr__(self) -> str:
         inside = ",\n".join(f"{name}={value!r}" for name, value in zip(self.fields, self, strict=True))
         return f"torch.return_types.{type(self).__name__}(\n{inside})"

@@ -102,7 +102,7 @@ def _running(name: str, ufunc: np.ufunc) -> None:
 
     @choose(name)
     def running(input: Tensor, dim: int, *, out: Any = None) -> Any:
-        return result(getattr(aten, f"{name}__default")(input, dim, out=out))
+        return (result if out is None else result.written)(getattr(aten, f"{name}__default")(input, dim, out=out))
 
     running.__name__ = name
     running.__doc__ = f"The running {name[3:]}imum along a dimension, with its positions."

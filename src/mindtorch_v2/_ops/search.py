@@ -84,9 +84,10 @@ def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tens
         if isinstance(one, Tensor) and one.dtype is not input.dtype:
             raise RuntimeError(f"torch.histogramdd: input tensor and {name} tensor should have the same dtype, but got "
                                f"input with dtype {pretty(input.dtype)} and {name} with dtype {pretty(one.dtype)}")
+    result = HISTOGRAM if out is None else HISTOGRAM.written
     if isinstance(bins, Tensor):
-        return HISTOGRAM(aten.histogram__bins_tensor(input, bins, weight=weight, density=density, out=out))
-    return HISTOGRAM(aten.histogram__bin_ct(input, bins, range=range, weight=weight, density=density, out=out))
+        return result(aten.histogram__bins_tensor(input, bins, weight=weight, density=density, out=out))
+    return result(aten.histogram__bin_ct(input, bins, range=range, weight=weight, density=density, out=out))
 
 
 # -- sorted sequences ----------------------------------------------------------------------------------------------

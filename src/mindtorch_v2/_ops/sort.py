@@ -36,9 +36,10 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool | 
         raise TypeError("sort() received an invalid combination of arguments - got (Tensor, "
                         f"{type(dim).__name__}, {type(descending).__name__}), but expected (Tensor, int dim, bool "
                         "descending)")
+    result = SORT if out is None else SORT.written
     if stable is None:
-        return SORT(aten.sort__default(input, dim, descending, out=out))
-    return SORT(aten.sort__stable(input, stable=stable, dim=dim, descending=descending, out=out))
+        return result(aten.sort__default(input, dim, descending, out=out))
+    return result(aten.sort__stable(input, stable=stable, dim=dim, descending=descending, out=out))
 
 
 declare("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", where="n",
@@ -66,4 +67,4 @@ declare(
 @choose("topk")
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The k largest (or smallest) elements along a dimension, and where they are."""
-    return TOPK(aten.topk__default(input, k, dim, largest, sorted, out=out))
+    return (TOPK if out is None else TOPK.written)(aten.topk__default(input, k, dim, largest, sorted, out=out))

@@ -227,7 +227,7 @@ def _medians(name: str, skip_nan: bool) -> None:
             return getattr(aten, f"{name}__default")(input)
         if not isinstance(dim, str):
             refuse_several(name, dim)
-        return result(getattr(aten, f"{name}__dim")(input, dim, keepdim, out=out))
+        return (result if out is None else result.written)(getattr(aten, f"{name}__dim")(input, dim, keepdim, out=out))
 
     median.__name__ = name
     median.__doc__ = "The lower median of all elements, or along a dimension with its position."
@@ -247,13 +247,13 @@ declare("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor
 @choose("mode")
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The most frequent value along a dimension."""
-    return MODE(aten.mode__default(input, dim, keepdim, out=out))
+    return (MODE if out is None else MODE.written)(aten.mode__default(input, dim, keepdim, out=out))
 
 
 @choose("kthvalue")
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The k-th smallest element along a dimension."""
-    return KTHVALUE(aten.kthvalue__default(input, k, dim, keepdim, out=out))
+    return (KTHVALUE if out is None else KTHVALUE.written)(aten.kthvalue__default(input, k, dim, keepdim, out=out))
 
 
 # -- quantiles -----------------------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ import importlib
 from typing import Any
 
 # Loaded when first asked for: most programs touch one of them.
-_SUBMODULES = frozenset({"_python_dispatch", "_pytree", "_triton", "benchmark", "checkpoint", "collect_env",
-                         "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "tensorboard",
-                         "weak"})
+_SUBMODULES = frozenset({"_contextlib", "_dtype_abbrs", "_foreach_utils", "_import_utils", "_mode_utils",
+                         "_python_dispatch", "_pytree", "_thunk", "_traceback", "_triton", "benchmark", "checkpoint",
+                         "collect_env", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo",
+                         "tensorboard", "weak"})
 _FUNCTIONS = {"set_module": "_naming", "swap_tensors": "_swapping"}  # by file
 
 

@@ -138,6 +138,12 @@ def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool,
     try:
         factor = _cholesky(source)
         infos = np.zeros(a.shape[:-2], np.int32)
+        # NaN spreads to the last row.
+        if factor.size and np.isnan(factor[..., -1, -1]).any():
+            bad = np.isnan(np.diagonal(factor, 0, -2, -1))
+            infos = np.where(bad.any(-1), bad.argmax(-1) + 1, 0).astype(np.int32)
+            if check_errors:
+                raise_first(infos, NOT_POSITIVE, name)
     except np.linalg.LinAlgError:
         infos = infos_of(source, first_bad_minor)
         if check_errors:

@@ -144,7 +144,8 @@ def elements(*arrays: Array) -> bool:
     if native is None:
         return False
     shape = arrays[0].shape
-    return all(a.dtype is FLOAT32 and a.flags.c_contiguous and a.shape == shape for a in arrays)
+    return all(type(a) is np.ndarray and a.dtype is FLOAT32 and a.flags.c_contiguous and a.shape == shape
+               for a in arrays)
 
 
 @rule("native", "gather", "scatter, scatter_add", "one_hot")
