@@ -100,6 +100,7 @@ def test_random_split_covers_everything_once():
     (lambda: DistributedSampler([1, 2], 2, 2), ValueError, "Invalid rank 2"),
     (lambda: DataLoader([1], num_workers=-1), ValueError, "non-negative"),
     (lambda: DataLoader([1], prefetch_factor=2), ValueError, "prefetch_factor"),
+    (lambda: list(DataLoader([1], num_workers=1, prefetch_factor=0)), AssertionError, "prefetch_factor"),
     (lambda: DataLoader([1], persistent_workers=True), ValueError, "persistent_workers"),
     (lambda: DataLoader([1], sampler=[0], shuffle=True), ValueError, "mutually exclusive"),
     (lambda: DataLoader([1], batch_sampler=[[0]], batch_size=2), ValueError, "mutually exclusive"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._memory_format import CHANNELS_LAST_ORDER
+from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 
 ORDERS = {len(order): order for order in CHANNELS_LAST_ORDER.values()}
 # Op name: for each result that follows an operand, its number and the arguments of which one decides.
@@ -41,12 +41,31 @@ FOLLOWS: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
 }
 
 
-def is_channels_last(array: Any) -> bool:
-    """Whether an array of images has its channels, not its width, last in memory."""
-    flags = array.flags
-    if flags.c_contiguous or array.ndim not in ORDERS:
+def suggested_format(array: Any) -> Any:
+    """The memory format that an array's strides look like."""
+    for memory_format, order in CHANNELS_LAST_ORDER.items():
+        if len(order) == array.ndim and _in_order(array, order[1:]):
+            return memory_format
+    return contiguous_format
+
+
+def _in_order(array: Any, inner: tuple[int, ...]) -> bool:
+    """Whether the strides grow from the last of these dimensions to the first, and then to the batch."""
+    shape, strides = array.shape, array.strides
+    if 0 in shape or not strides[1]:
         return False
-    return bool(array.transpose(ORDERS[array.ndim]).flags.c_contiguous)
+    least = 0
+    for d in (*inner[::-1], 0):
+        # One channel and one pixel: nothing distinguishes the formats, so the usual one is chosen.
+        if strides[d] < least or (d == 0 and least == strides[1]):
+            return False
+        least = strides[d] * max(shape[d], 1)
+    return True
+
+
+def is_channels_last(array: Any) -> bool:
+    """Whether an array of images has its channels, not its width, last in memory; there may be gaps between them."""
+    return not array.flags.c_contiguous and array.ndim in ORDERS and _in_order(array, ORDERS[array.ndim][1:])
 
 
 def channels_last(array: Any) -> Any:

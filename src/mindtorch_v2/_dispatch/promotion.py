@@ -151,7 +151,7 @@ def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
     if isinstance(value, complex):
         held = wanted.kind in "cb" or not value.imag
     else:
-        held = -128 < value < 128 or _holds(value, wanted)
+        held = (0 if wanted.kind == "u" else -128) <= value <= 127 or _holds(value, wanted)
     if not held:
         raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(wanted.name, wanted.name + '_t')} without "
                            "overflow")
@@ -159,12 +159,14 @@ def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
 
 
 def _holds(value: Any, wanted: np.dtype) -> bool:
-    """Whether a large number is in the range of a dtype; for unsigned types, down to minus the largest."""
+    """Whether a number is in the range of a dtype; an integer may be negative for an unsigned type, down to minus
+    the largest."""
     if wanted == np.bool_:
         return True
     if wanted.kind in "iu":
         limits = np.iinfo(wanted)
-        return bool((limits.min or -limits.max) <= value <= limits.max)
+        least = limits.min or (-limits.max if isinstance(value, int) else 0)
+        return bool(least <= value <= limits.max)
     return bool(not np.isfinite(value) or abs(value) <= ml_dtypes.finfo(wanted).max)
 
 

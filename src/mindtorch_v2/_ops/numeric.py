@@ -12,9 +12,9 @@ import numpy as np
 from .._autograd.graph import as_leaf
 from .._backends.base import placed, to_host
 from .._backends.cpu import numeric as kernels
-from .._backends.cpu.shape import suggested_format
 from .._device import DeviceLike
 from .._dispatch.dtype_rules import unsupported
+from .._dispatch.layouts import suggested_format
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare

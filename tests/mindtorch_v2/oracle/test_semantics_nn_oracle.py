@@ -115,6 +115,39 @@ def test_memory_formats_of_results_and_gradients(layer: str) -> None:
         assert run(ours) == run(theirs)
 
 
+# Images with their channels last, of which there is a part.
+WINDOWS: dict[str, Callable[[Any], Any]] = {
+    "rows": lambda x: x[:, :, ::2], "columns": lambda x: x[..., 1:], "channels": lambda x: x[:, 1:4],
+    "image": lambda x: x[1:],
+}
+OF_WINDOWS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    **{f"{mode} to {size}": lambda t, f, x, mode=mode, size=size: f.interpolate(x, size=size, mode=mode)
+       for mode in ("nearest", "nearest-exact", "bilinear", "bicubic", "area") for size in ((7, 8), (3, 2))},
+    **{f"{mode} bytes": lambda t, f, x, mode=mode: f.interpolate(x.byte(), size=(7, 8), mode=mode, antialias=True)
+       for mode in ("bilinear", "bicubic")},
+    "max_pool2d": lambda t, f, x: f.max_pool2d(x, 2),
+    "avg_pool2d": lambda t, f, x: f.avg_pool2d(x, 2),
+    "adaptive_max_pool2d": lambda t, f, x: f.adaptive_max_pool2d(x, 2),
+    "conv2d": lambda t, f, x: f.conv2d(x, t.ones(2, x.shape[1], 2, 2)),
+    "batch_norm": lambda t, f, x: f.batch_norm(x, None, None, training=True),
+    "group_norm": lambda t, f, x: f.group_norm(x, 1),
+    "pad": lambda t, f, x: f.pad(x, (1, 1, 1, 1)),
+    "pad reflect": lambda t, f, x: f.pad(x, (1, 1, 1, 1), mode="reflect"),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("name", OF_WINDOWS)
+def test_parts_of_images_keep_their_memory_format(name: str, window: str) -> None:
+    def run(torch: Any) -> Any:
+        x = torch.arange(240.0).view(2, 4, 6, 5).contiguous(memory_format=torch.channels_last)
+        made = OF_WINDOWS[name](torch, torch.nn.functional, WINDOWS[window](x))
+        return made.stride(), made.flatten().tolist()
+
+    strides, values = run(theirs)
+    assert run(ours) == (strides, pytest.approx(values, rel=1e-4, abs=1e-4))
+
+
 # Ops of PyTorch's module that are kernels of its libraries, or there for its own tests.
 NOT_HERE = {"_conv_depthwise2d", "_pad_enum", "conv_depthwise3d", "mkldnn_linear", "mkldnn_reorder_conv2d_weight",
             "mkldnn_reorder_conv3d_weight", "slow_conv3d", "slow_conv_dilated2d", "slow_conv_dilated3d",

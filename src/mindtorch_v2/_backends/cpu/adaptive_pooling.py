@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.layouts import suggested_format
 from ..._memory_format import contiguous_format
 from . import providers
 from .memory import formatted
 from .pooling import of_images, pool_of, pooled_maxima, put_back, wide
-from .shape import suggested_format
 from .windows import along, window_sum
 
 Array = Any

@@ -92,7 +92,9 @@ def _apply(x: Array, matrices: list[Array]) -> Array:
     if x.dtype == np.uint8:
         # Rounded after each of the two directions.
         made = x if x.shape[3] == len(matrices[1]) else _fixed(x, matrices[1])
-        return made if x.shape[2] == len(matrices[0]) else _fixed(made.swapaxes(2, 3), matrices[0]).swapaxes(2, 3)
+        if x.shape[2] == len(matrices[0]):
+            return made
+        return np.ascontiguousarray(_fixed(made.swapaxes(2, 3), matrices[0]).swapaxes(2, 3))
     real = x.dtype if x.dtype.kind == "f" and x.dtype not in HALF_TYPES else np.dtype(np.float32)
     height, width = (matrix.astype(real) for matrix in matrices)
     made = np.matmul(height, np.matmul(x.astype(real, copy=False), width.T))

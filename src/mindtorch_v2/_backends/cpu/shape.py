@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.layouts import channels_last, is_channels_last
+from ..._dispatch.layouts import channels_last, is_channels_last, suggested_format
 from ..._dispatch.promotion import promote_list
-from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
+from ..._memory_format import contiguous_format
 from ..._shape import as_numbers, wrap_dim, wrap_dims
 from . import providers, view
 from .indexing import contiguous
@@ -61,28 +61,6 @@ def concatenate(arrays: Sequence[Array], dim: int) -> Array:
     if any(suggested_format(array) is not memory_format for array in arrays[1:]):
         memory_format = contiguous_format
     return np.concatenate(arrays, dim, out=formatted(tuple(size), arrays[0].dtype, memory_format))
-
-
-def suggested_format(array: Array) -> Any:
-    """The memory format that an array's strides look like."""
-    for memory_format, order in CHANNELS_LAST_ORDER.items():
-        if len(order) == array.ndim and _in_order(array, order[1:]):
-            return memory_format
-    return contiguous_format
-
-
-def _in_order(array: Array, inner: tuple[int, ...]) -> bool:
-    """Whether the strides grow from the last of these dimensions to the first, and then to the batch."""
-    shape, strides = array.shape, array.strides
-    if 0 in shape or not strides[1]:
-        return False
-    least = 0
-    for d in (*inner[::-1], 0):
-        # One channel and one pixel: nothing distinguishes the formats, so the usual one is chosen.
-        if strides[d] < least or (d == 0 and least == strides[1]):
-            return False
-        least = strides[d] * max(shape[d], 1)
-    return True
 
 
 def cat_error(arrays: Sequence[Array], kept: Sequence[Array], dim: int) -> RuntimeError:
