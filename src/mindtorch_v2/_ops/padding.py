@@ -91,7 +91,9 @@ def _pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Te
         raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got "
                            f"padding length {len(pad)} and input of dimension {self.ndim}")
     if mode == "constant":
-        return aten.constant_pad_nd(self, pad, 0 if value is None else float(value))
+        if value is not None and self._a.dtype.kind == "u":
+            value = float(value)  # the parameter is one, and a float below zero does not wrap around
+        return aten.constant_pad_nd(self, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     spatial = len(pad) // 2

@@ -39,8 +39,8 @@ def _backward_(grad: Tensor, result: Any, noise: Any, lower: float, upper: float
 
 declare(f"rrelu_with_noise(Tensor self, Tensor noise, {REST}) -> Tensor", cpu=_forward, where="n", meta="same",
         grad={"self": _backward})
-declare(f"rrelu_with_noise.inplace(Tensor self, Tensor noise, {REST}) -> Tensor", cpu_inplace=_forward_, where="n", meta="same",
-        node="RreluWithNoiseBackward1", grad={"self": _backward_})
+declare(f"rrelu_with_noise.inplace(Tensor self, Tensor noise, {REST}) -> Tensor", cpu_inplace=_forward_, where="n",
+        meta="same", node="RreluWithNoiseBackward1", grad={"self": _backward_})
 declare("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, "
         "bool training, bool self_is_result) -> Tensor", cpu=kernels.rrelu_backward, where="n",
         node="RreluWithNoiseBackwardBackward0",

@@ -136,6 +136,7 @@ static int element_of(PyObject *value, PyArrayObject *a, uint64_t *bits) {
     } else {
         return 0;
     }
+    if (type == NPY_FLOAT && isfinite(number) && fabs(number) > FLT_MAX) return 0; /* refused in Python */
     if (type == NPY_FLOAT) memcpy(bits, &(float){(float)number}, 4);
     else if (type == NPY_DOUBLE) memcpy(bits, &number, 8);
     else if (type == NPY_INT64) memcpy(bits, &whole, 8);
