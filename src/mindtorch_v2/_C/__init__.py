@@ -214,6 +214,7 @@ _ELSEWHERE = {
               "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
               "DispatchKey": ("_library.keys", "DispatchKey"), "DispatchKeySet": ("_library.keys", "DispatchKeySet"),
               "_ExcludeDispatchKeyGuard": ("_library.keys", "ExcludeKeys"), "_TensorMeta": ("_tensor", "TensorMeta"),
+              "TensorBase": ("_tensor", "Tensor"), "_TensorBase": ("_tensor", "Tensor"),
               "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED"),
               "_disabled_torch_dispatch_impl": ("_tensor", "DISABLED_DISPATCH"),
               "_TorchFunctionState": ("_dispatch.overriding", "TorchFunctionState"),

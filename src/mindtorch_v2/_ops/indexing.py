@@ -286,7 +286,7 @@ def plain_part(part: Any) -> Any:
         return part
     if type(part) in TENSOR_TYPES:
         kind = part._a.dtype
-        if kind == np.uint8:
+        if kind == np.uint8 and part._a.ndim:
             warnings.warn(BYTE_WARNING, UserWarning, stacklevel=5)
         if not part._a.ndim and kind in MASK_KINDS:
             return bool(aten.item(part))

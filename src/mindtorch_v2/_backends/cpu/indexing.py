@@ -142,7 +142,10 @@ def check_put(a: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> 
 def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bool) -> Array:
     """Write, or add, values at the given positions of `a` itself."""
     if values.dtype != a.dtype:
-        check_put(a, indices, values, accumulate)
+        try:
+            check_put(a, indices, values, accumulate)
+        except RuntimeError as error:
+            raise misfit(a, index_key(a, indices), values) or error from None
         values = values.astype(a.dtype)
     key = index_key(a, indices)
     try:
@@ -154,15 +157,28 @@ def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bo
         else:
             a[key] = values
     except IndexError as error:
-        raise index_error(error, indices) from None
+        raise misfit(a, key, values) or index_error(error, indices) from None
     except ValueError as error:
         if "read-only" in str(error):
             raise
-        raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
-            f"shape {list(a[key].shape)}"
-        ) from None
+        raise misfit(a, key, values) or error from None
     return a
+
+
+def misfit(a: Array, key: tuple[Any, ...], values: Array) -> RuntimeError | None:
+    """The error for values whose shape is not that of `a[key]`, which PyTorch looks at before it reads the indices."""
+    first = tuple(part if type(part) is slice or part.dtype is BOOL else np.zeros_like(part) for part in key)
+    try:
+        shape = a[first].shape
+    except IndexError:
+        return None
+    try:
+        if np.broadcast_shapes(values.shape, shape) == shape:
+            return None
+    except ValueError:
+        pass
+    return RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing "
+                        f"result of shape {list(shape)}")
 
 
 @providers.direct("index_put_copy")
