@@ -369,7 +369,10 @@ class MersenneGenerator(MersenneEngine):
         if replacement and num_samples > 1:
             return self._multinomial_search(probs, num_samples)
         # The fastest of exponential clocks with these rates: the largest weight / exponential wins.
-        clocks = self.exponential(probs.shape, probs.dtype)
+        # They are drawn in the order of the memory.
+        transposed = probs.flags.f_contiguous and not probs.flags.c_contiguous
+        clocks = self.exponential(probs.shape[::-1] if transposed else probs.shape, probs.dtype)
+        clocks = clocks.T if transposed else clocks
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             scores = _stored_result(np.divide, probs, clocks).astype(np.float64)
         scores[np.isnan(scores)] = np.inf  # 0 / 0, if a 16-bit clock rounds to zero: PyTorch ranks NaN first

@@ -6,6 +6,7 @@ import warnings
 
 from ..._dispatch.namespace import aten
 from ..._dtype import DType
+from ..._memory_format import contiguous_format
 from ..._tensor import Tensor
 
 
@@ -136,10 +137,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """A sample from the Gumbel-softmax distribution; `hard` makes it one-hot with the soft sample's gradient."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = aten.neg(aten.log(aten.exponential_(aten.empty_like(logits))))
+    noise = aten.neg(aten.log(aten.exponential_(aten.empty_like(logits, memory_format=contiguous_format))))
     soft = aten.softmax(aten.div(aten.add(logits, noise), tau), dim)
     if not hard:
         return soft
     index = aten.max(soft, dim, True)[1]
-    one_hot = aten.scatter_(aten.zeros_like(logits), dim, index, 1.0)
+    one_hot = aten.scatter_(aten.zeros_like(logits, memory_format=contiguous_format), dim, index, 1.0)
     return aten.add(aten.sub(one_hot, aten.detach(soft)), soft)
