@@ -20,6 +20,7 @@ from ._autograd.grad_mode import (
     set_grad_enabled,
 )
 from ._backends import meta as _meta
+from ._backends import sparse_device as _sparse_device
 from ._backends.cpu import device as _cpu_device
 from ._construct import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from ._device import device

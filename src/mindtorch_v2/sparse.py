@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ._absent import refusing
-from ._backends.sparse import SparseArray
+from ._backends.sparse import COO, SparseArray
 from ._construct import as_tensor
 from ._dispatch.namespace import aten
+from ._dispatch.promotion import pretty
 from ._dtype import dtype, float32, float64, int32, int64
-from ._tensor import Tensor
+from ._shape import wrap_dim
+from ._tensor import Tensor, wrap_known
 
 __all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm",
            "softmax", "solve", "spdiags", "spsolve", "sum", "to_sparse_semi_structured"]
 
 _REASON = "torch.sparse.{0} is not supported by this runtime, which has only the basic sparse functions; use to_dense()"
 as_sparse_gradcheck = refusing("as_sparse_gradcheck", NotImplementedError, _REASON)
-log_softmax = refusing("log_softmax", NotImplementedError, _REASON)
 sampled_addmm = refusing("sampled_addmm", NotImplementedError, _REASON)
-softmax = refusing("softmax", NotImplementedError, _REASON)
 solve = refusing("solve", NotImplementedError, _REASON)
-spdiags = refusing("spdiags", NotImplementedError, _REASON)
 spsolve = refusing("spsolve", NotImplementedError, _REASON)
 to_sparse_semi_structured = refusing("to_sparse_semi_structured", NotImplementedError, _REASON)
 
@@ -37,6 +38,71 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """`beta * mat + alpha * mat1 @ mat2` with a sparse `mat1`."""
     return aten.add(aten.mul(mat, beta) if beta != 1 else mat, aten._sparse_mm(mat1, mat2), alpha=alpha)
+
+
+def _softmax(input: Tensor, dim: int, dtype: dtype | None, log: bool) -> Tensor:
+    if not isinstance(input._a, SparseArray) or input._a.layout != COO:
+        raise RuntimeError(f"{'log_' * log}softmax: expected a tensor in coordinate form")
+    together = aten.coalesce(input if dtype is None else aten.to(input, dtype))
+    dim = wrap_dim(dim, input.dim())
+    rows, values = together._a.indices, together.values()
+    if dim >= len(rows):
+        made = (aten.log_softmax if log else aten.softmax)(values, dim - len(rows) + 1)
+    else:
+        made = _along_sparse(np.delete(rows, dim, 0), np.delete(np.array(input.shape[:len(rows)]), dim), values, log)
+    return aten.sparse_coo_tensor(wrap_known(rows.copy()), made, input.shape, is_coalesced=True)
+
+
+def _along_sparse(others: np.ndarray, extents: np.ndarray, values: Tensor, log: bool) -> Tensor:
+    """The softmax over the elements whose other positions are the same."""
+    flat = np.ravel_multi_index(tuple(others), tuple(extents)) if len(others) else np.zeros(len(values), np.int64)
+    groups, owner = np.unique(flat, return_inverse=True)
+    of = wrap_known(owner.reshape(-1).astype(np.int64))
+    blank = aten.zeros((len(groups), *values.shape[1:]), dtype=values.dtype)
+    highest = aten.index_reduce(blank, 0, of, values.detach(), "amax", include_self=False)
+    shifted = values - aten.index_select(highest, 0, of)
+    powers = aten.exp(shifted)
+    total = aten.index_select(aten.index_add(blank, 0, of, powers), 0, of)
+    return shifted - aten.log(total) if log else powers / total
+
+
+def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+    """The softmax of the elements that are given; all others count as minus infinity."""
+    return _softmax(input, dim, dtype, False)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+    """The logarithm of `softmax`."""
+    return _softmax(input, dim, dtype, True)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
+    """A sparse matrix with rows of a matrix on some of its diagonals."""
+    if len(shape) != 2:
+        raise RuntimeError("Output shape must be 2d")
+    if diagonals.dim() > 2:
+        raise RuntimeError("Diagonals must be vector or matrix")
+    diagonals = diagonals if diagonals.dim() == 2 else aten.reshape(diagonals, (1, -1))
+    offsets = offsets if offsets.dim() else aten.reshape(offsets, (1,))
+    if offsets.dim() != 1:
+        raise RuntimeError("Offsets must be scalar or vector")
+    if offsets.dtype is not int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {pretty(offsets.dtype)}")
+    if len(diagonals) != len(offsets):
+        raise RuntimeError(f"Number of diagonals ({len(diagonals)}) does not match the number of offsets "
+                           f"({len(offsets)})")
+    if layout is not None and repr(layout) not in ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc"):
+        raise RuntimeError(f"Only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {layout!r}")
+    below = np.asarray(offsets.tolist(), np.int64)
+    if len(np.unique(below)) != len(below):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    columns = np.arange(diagonals.shape[1])
+    rows = columns - below[:, None]
+    inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
+    which, column = np.nonzero(inside)
+    places = wrap_known(np.stack([rows[inside], column]).astype(np.int64))
+    made = aten.sparse_coo_tensor(places, diagonals[wrap_known(which), wrap_known(column)], tuple(shape))
+    return made if layout is None else made.to_sparse(layout=layout)
 
 
 def sum(input: Tensor, dim: Any = None, dtype: dtype | None = None) -> Tensor:

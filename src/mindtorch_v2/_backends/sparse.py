@@ -7,13 +7,12 @@ on demand, and every kernel for coordinates works for them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._device import CPU
-from .base import BY_ARRAY, NEW, Device
+from .._dtype import FROM_NUMPY, cpp_name
 from .cpu.stretches import sum_stretches
 
 Array = Any
@@ -74,6 +73,11 @@ class SparseArray:
         """Other values at the same positions."""
         return SparseArray(self.indices, values, self.shape, self.coalesced, self.layout)
 
+    def without_elements(self, dtype: np.dtype) -> SparseArray:
+        """Nothing but zeros, of the same shape."""
+        values = np.empty((0, *self.values.shape[1:]), dtype)
+        return SparseArray(self.indices[:, :0].copy(), values, self.shape, True, self.layout)
+
     def take_over(self, other: SparseArray) -> SparseArray:
         """Take another's elements instead of its own: the result of an in-place op."""
         self.indices, self.values, self.shape, self.coalesced, self.layout = (
@@ -94,6 +98,9 @@ class SparseArray:
             if isinstance(inputs[1], SparseArray) and options.get("out") == (inputs[0],):
                 return add_into(inputs[0], inputs[1])
             return np.add(*[dense(one) if isinstance(one, SparseArray) else one for one in inputs], **options)
+        if ufunc is np.multiply and inputs[1] is self and isinstance(inputs[0], np.ndarray) and (
+                len(self.indices) == self.ndim):
+            return self.like(np.broadcast_to(inputs[0], self.shape)[tuple(self.indices)] * self.values)
         if ufunc is np.multiply and inputs[0] is self and np.ndim(inputs[1]) == 0:
             return self.like(self.values * inputs[1])
         raise NotImplementedError(f"{ufunc.__name__} of a dense and a sparse tensor is not supported by this runtime; "
@@ -124,7 +131,7 @@ def masked(a: np.ndarray, mask: Any) -> SparseArray:
     if a.shape != mask.shape:
         raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
                            f"{list(a.shape)} but mask has size {list(mask.shape)}")
-    return SparseArray(mask.indices, a[tuple(mask.indices)], mask.shape, mask.coalesced)
+    return SparseArray(mask.indices, a[tuple(mask.indices)], mask.shape, mask.coalesced, mask.layout)
 
 
 def coalesce(a: SparseArray) -> SparseArray:
@@ -182,6 +189,10 @@ def _sparse_product(a: SparseArray, b: SparseArray) -> SparseArray:
     return coalesce(SparseArray(places, a.values[left] * b.values[right], (a.shape[0], b.shape[1]), False))
 
 
+def _said(kind: np.dtype) -> str:
+    return cpp_name(FROM_NUMPY[kind].name)
+
+
 def product(a: SparseArray, b: Array) -> Any:
     """A sparse matrix by a dense one: rows of the second, scaled, summed by the row they belong to."""
     if a.ndim != 2 or len(a.indices) != 2:
@@ -190,7 +201,9 @@ def product(a: SparseArray, b: Array) -> Any:
         raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}")
     if isinstance(b, SparseArray):
         return _sparse_product(compressed(a, COO), coalesce(compressed(b, COO)))
-    made = np.zeros((a.shape[0], *b.shape[1:]), np.result_type(a.dtype, b.dtype))
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {_said(a.dtype)} but found {_said(b.dtype)}")
+    made = np.zeros((a.shape[0], *b.shape[1:]), a.dtype)
     rows, columns = a.indices
     if not rows.size:
         return made
@@ -225,7 +238,7 @@ def compressed(a: SparseArray, layout: str) -> SparseArray:
     if layout != CSC:
         return SparseArray(a.indices, a.values, a.shape, True, layout)
     order = np.lexsort((a.indices[0], a.indices[1]))
-    return SparseArray(a.indices[:, order], a.values[order], a.shape, True, layout)
+    return SparseArray(np.ascontiguousarray(a.indices[:, order]), a.values[order], a.shape, True, layout)
 
 
 def starts_of(a: SparseArray) -> np.ndarray:
@@ -258,109 +271,3 @@ def from_compressed(starts: np.ndarray, others: np.ndarray, values: np.ndarray, 
     if (order[1:] < order[:-1]).any():
         places, values = places[:, order], values[order]
     return SparseArray(places, values, shape, True, layout)
-
-
-def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """For functions that map zero to zero."""
-    return lambda a, *rest: (lambda one: one.like(function(one.values, *rest)))(coalesce(a))
-
-
-def _met(a: SparseArray, b: SparseArray) -> SparseArray:
-    """The product of two, which has elements where both have."""
-    if a.shape != b.shape or len(a.indices) != len(b.indices):
-        raise RuntimeError("sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, "
-                           "number of sparse dimensions, and shape of sparse dimensions")
-    one, other = coalesce(compressed(a, COO)), coalesce(compressed(b, COO))
-    extents = a.shape[:len(a.indices)]
-    places = [np.ravel_multi_index(tuple(x.indices), extents) for x in (one, other)]
-    _, mine, its = np.intersect1d(*places, assume_unique=True, return_indices=True)
-    made = SparseArray(one.indices[:, mine], one.values[mine] * other.values[its], a.shape, True)
-    return compressed(made, a.layout)
-
-
-def _scaled(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(a: SparseArray, b: Any, *rest: Any) -> SparseArray:
-        if isinstance(b, SparseArray):
-            if function is not np.multiply:
-                raise NotImplementedError("division by a sparse tensor is not supported; use to_dense()")
-            return _met(a, b)
-        if np.ndim(b) == 0:
-            return a.like(np.asarray(function(a.values, b, *rest)))
-        if len(a.indices) != a.ndim:
-            raise NotImplementedError("products with a sparse tensor that has dense dimensions are not supported")
-        return a.like(np.asarray(function(a.values, np.broadcast_to(b, a.shape)[tuple(a.indices)], *rest)))
-
-    return run
-
-
-def _added(a: SparseArray, b: Any, alpha: Any = 1) -> Any:
-    if not isinstance(b, SparseArray):
-        raise NotImplementedError("the sum of a sparse and a dense tensor is dense: put the dense one first")
-    if a.layout != COO or b.layout != COO:
-        return compressed(_added(compressed(a, COO), compressed(b, COO), alpha), a.layout)
-    values = np.concatenate([a.values, b.values * np.asarray(alpha, b.dtype)])
-    both = SparseArray(np.concatenate([a.indices, b.indices], 1), values, a.shape, False)
-    return coalesce(both) if a.coalesced and b.coalesced else both
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "mm": product, "mv": product, "_sparse_mm": product, "t": transposed, "transpose.int": transposed,
-    "_coalesce": coalesce, "_to_sparse_csr": lambda a, *rest: compressed(a, CSR),
-    "_to_sparse_csc": lambda a, *rest: compressed(a, CSC), "_to_sparse": lambda a, *rest: compressed(a, COO),
-    "sum": lambda a, *rest: a.values.sum(),
-    "_to_dense": lambda a, *rest: dense(a), "values": lambda a: a.values,
-    "clone": lambda a, *rest: a.copy(), "mul.Tensor": _scaled(np.multiply), "div.Tensor": _scaled(np.true_divide),
-    "mul.Scalar": _scaled(np.multiply), "add.Tensor": _added, "neg": _elementwise(np.negative),
-    "abs": _elementwise(np.abs), "sqrt": _elementwise(np.sqrt), "sin": _elementwise(np.sin),
-    "tanh": _elementwise(np.tanh), "relu": _elementwise(lambda v: np.maximum(v, 0)),
-    "pow.Tensor_Scalar": _elementwise(np.power),
-    "_to_copy": lambda a, dtype=None, *rest: a.copy() if dtype is None else a.astype(dtype.np),
-}
-
-
-class SparseDevice(Device):
-    """The device of sparse arrays, which are in host memory; what they need of a device is their own."""
-
-    type = "cpu"
-    array_class = SparseArray
-    indexed = False
-    profiler_type = 0
-    profiler_name = "CPU"
-
-    def copy(self, target: SparseArray, source: Any, non_blocking: bool = False) -> SparseArray:
-        if not isinstance(source, SparseArray):
-            raise NotImplementedError("writing into a sparse tensor is not supported by this runtime")
-        return target.take_over(source)
-
-    def fill(self, array: SparseArray, value: Any) -> SparseArray:
-        """No element is given any more: only zeros can be filled in."""
-        if value != 0:
-            raise NotImplementedError("Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend: "
-                                      "positions without an element cannot hold a value; use to_dense()")
-        return array.take_over(SparseArray(array.indices[:, :0].copy(), array.values[:0].copy(), array.shape,
-                                           True, array.layout))
-
-    def to_host(self, array: SparseArray, non_blocking: bool = False) -> np.ndarray:
-        raise NotImplementedError("other devices have no sparse tensors: call to_dense() before the tensor goes there")
-
-    def whole(self, array: SparseArray) -> Any:
-        return array
-
-    def clone(self, array: SparseArray, memory_format: Any = None) -> SparseArray:
-        return array.copy()
-
-    def convert(self, array: SparseArray, dtype: np.dtype) -> SparseArray:
-        return array.astype(dtype)
-
-    def kernel(self, op: Any, form: str) -> Callable[..., Any] | None:
-        return TABLE.get(op.key)
-
-    def view_kernel(self, op: Any) -> Callable[..., Any]:
-        return TABLE.get(op.key) or self.missing(op, NEW)
-
-    def missing(self, op: Any, form: str) -> Callable[..., Any]:
-        raise NotImplementedError(f"aten::{op.name} of a sparse tensor is not supported by this runtime; use "
-                                  "to_dense()")
-
-
-BY_ARRAY[SparseArray] = SparseDevice()

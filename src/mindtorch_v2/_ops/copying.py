@@ -12,6 +12,7 @@ from .._backends.cpu import copy as kernels
 from .._backends.cpu.memory import formatted
 from .._backends.cpu.view import strided
 from .._backends.overlap import check_overlap
+from .._backends.sparse import SparseArray
 from .._deterministic import Deterministic, filled
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
@@ -41,6 +42,9 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = src.item() if isinstance(src, np.generic) else src
         src = wrap(number_array(src))
     if type(src._a) is not type(self._a):
+        if isinstance(src._a, SparseArray) or isinstance(self._a, SparseArray):
+            raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
+                               f"{self.type()} and src type = {src.type()}")
         src = aten.to(src, self.device, non_blocking=non_blocking)
     elif src._st is not None and src._st is self._st:
         check_overlap(self._a, src._a)

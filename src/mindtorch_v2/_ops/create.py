@@ -14,6 +14,7 @@ from .._backends.cpu.memory import blank, blank_like, empty, empty_in_format, em
 from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
 from .._backends.geometry import dense_strides
+from .._backends.sparse import SparseArray
 from .._deterministic import Deterministic, filled
 from .._device import CPU, DeviceLike, as_device
 from .._dispatch.dtype_rules import unsupported
@@ -161,12 +162,13 @@ def _zeros_like(self: Tensor, dtype: DType | None, layout: Any, device: DeviceLi
                 memory_format: MemoryFormat | None) -> Tensor:
     if device is memory_format is None and type(self._a) is np.ndarray and not Deterministic.on:
         return wrap(zero_(blank_like(self._a, dtype or FROM_NUMPY[self._a.dtype])))
-    return fresh(aten.zero_(aten.empty_like__default(self, dtype=dtype, device=device, memory_format=memory_format)))
+    made = aten.empty_like__default(self, dtype=dtype, layout=layout, device=device, memory_format=memory_format)
+    return fresh(aten.zero_(made))
 
 
 def _full_like(self: Tensor, value: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None,
                memory_format: MemoryFormat | None) -> Tensor:
-    made = aten.empty_like__default(self, dtype=dtype, device=device, memory_format=memory_format)
+    made = aten.empty_like__default(self, dtype=dtype, layout=layout, device=device, memory_format=memory_format)
     return fresh(aten.fill_(made, value))
 
 
@@ -187,6 +189,8 @@ def _empty_like(self: Tensor, dtype: DType | None, layout: Any, device: DeviceLi
         return wrap(filled(empty_in_format(array.shape, kind, memory_format)))
     if type(array) is np.ndarray and (memory_format is None or memory_format is preserve_format):
         return (wrap if HOOK["INFERENCE"] and HOOK["ALLOCATED"] is None else wrap_known)(empty_strided(array, kind))
+    if isinstance(array, SparseArray) and repr(layout) != "torch.strided":
+        return wrap_known(array.without_elements(kind))
     return wrap(empty_in_format(array.shape, kind, memory_format or contiguous_format))
 
 

@@ -14,7 +14,7 @@ from .._construct import as_tensor
 from .._device import DeviceLike, as_device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import DType, int64
+from .._dtype import DefaultDtype, DType, int64
 from .._shape import as_shape
 from .._tensor import Tensor, wrap_known
 from .formulas import conj
@@ -44,6 +44,15 @@ declare(
 )
 
 
+def _without_elements(size: tuple[int, ...], dtype: DType | None, requires_grad: bool) -> Tensor:
+    """A sparse tensor of a shape, with nothing but zeros."""
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    held = np.empty(0, (DefaultDtype.value if dtype is None else dtype).np)
+    made = wrap_known(SparseArray(np.empty((len(size), 0), np.int64), held, tuple(map(int, size)), True))
+    return made.requires_grad_(True) if requires_grad else made
+
+
 @choose("sparse_coo_tensor", where="f")
 def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, *, dtype: DType | None = None,
                       device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
@@ -56,9 +65,7 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
         if (size is None) == (indices is None) or isinstance(indices, Tensor):
             raise TypeError("sparse_coo_tensor() received an invalid combination of arguments: it needs indices and "
                             "values, or a size alone")
-        size = as_shape(indices if size is None else size)
-        indices, values = aten.zeros((len(size), 0), dtype=int64), aten.zeros((0,), dtype=dtype)
-        is_coalesced = True
+        return _without_elements(as_shape(indices if size is None else size), dtype, requires_grad)
     places, held = (one if isinstance(one, Tensor) else as_tensor(one) for one in (indices, values))
     places = places if places.dtype is int64 else aten.to(places, int64)
     held = held if dtype is None else aten.to(held, dtype)
@@ -157,6 +164,9 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
     if name not in _WORDS or options.get("blocksize") is not None:
         raise NotImplementedError("to_sparse: this runtime has the layouts torch.sparse_coo, sparse_csr and sparse_csc")
     if isinstance(self._a, SparseArray) and self._a.layout == name:
+        if sparse_dim is not None and sparse_dim != len(self._a.indices):
+            raise RuntimeError("to_sparse: conversion from Sparse to Sparse with sparse_dim argument "
+                               "!=self.sparse_dim() is not supported")
         return self
     if name == COO:
         return aten.to_sparse__default(self, sparse_dim)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from .._backends import sparse
 from .._backends.cpu import statistics as kernels
 from .._backends.cpu.reduce import extent
+from .._backends.sparse import SparseArray
 from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten, find
 from .._dispatch.registry import choose, declare
@@ -140,22 +138,6 @@ declare(
 )
 
 
-def _norm_of_sparse(a: sparse.SparseArray, order: Any, dim: Any, keepdim: bool, to: Any) -> np.ndarray:
-    """The norm of all elements, which those that are zero do not change."""
-    if len(wrap_dims(dim, a.ndim)) != a.ndim:
-        raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or "
-                           "contain all dimensions of the input")
-    if keepdim:
-        raise RuntimeError("norm_sparse currently does not support keepdim=True")
-    if to is not None:
-        raise RuntimeError("norm_sparse currently does not support 'dtype' argument")
-    if a.layout != sparse.COO:
-        raise NotImplementedError(f"norms of torch.{a.layout} tensors are not supported; use to_sparse_coo()")
-    return kernels.vector_norm(sparse.coalesce(a).values, order, None, False, None)
-
-
-sparse.TABLE["linalg_vector_norm"] = _norm_of_sparse
-
 declare(
     "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", where="n",
     cpu=lambda a, p, dim, keepdim: aten.linalg_vector_norm(wrap_known(a), 2 if p is None else p, dim, keepdim)._a,
@@ -182,6 +164,11 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
         if isinstance(dim, (list, tuple)) and len(dim) > 2:
             raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
         p = 2
+    if isinstance(input._a, SparseArray):
+        if dtype is not None:
+            input = aten.to(input, dtype)
+        dims = () if dim is None else (dim,) if isinstance(dim, int) else dim
+        return aten.norm__ScalarOpt_dim(input, p, dims, keepdim, out=out)
     return aten.linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)
 
 
