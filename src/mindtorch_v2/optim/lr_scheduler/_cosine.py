@@ -9,9 +9,9 @@ from ..optimizer import Optimizer
 from ._base import LRScheduler, _enable_get_lr_call, _warn_get_lr_called_within_step
 
 
-def along_cosine(high: Any, low: float, share: float) -> Any:
-    """From `high` at share 0 to `low` at share 1."""
-    return low + (high - low) * (1 + math.cos(math.pi * share)) / 2
+def along_cosine(high: Any, low: float, at: float, length: float) -> Any:
+    """From `high` at 0 to `low` at `length`; the order of the factors decides the last bit."""
+    return low + (high - low) * (1 + math.cos(math.pi * at / length)) / 2
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -37,7 +37,7 @@ class CosineAnnealingLR(LRScheduler):
         return [ratio * (rate - low) + low for rate in self.present()]
 
     def _get_closed_form_lr(self) -> list[Any]:
-        return [along_cosine(base, self.eta_min, self.last_epoch / self.T_max) for base in self.base_lrs]
+        return [along_cosine(base, self.eta_min, self.last_epoch, self.T_max) for base in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -60,7 +60,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         _warn_get_lr_called_within_step(self)
-        return [along_cosine(base, self.eta_min, self.T_cur / self.T_i) for base in self.base_lrs]
+        return [along_cosine(base, self.eta_min, self.T_cur, self.T_i) for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
         """Go to the next epoch, or to a given one, which may be a fraction."""
