@@ -151,7 +151,7 @@ def _is_nonzero(self: Tensor) -> bool:
 
 
 def _assert_async(self: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    if not aten.is_nonzero__default(self):
+    if not _is_nonzero(self):
         raise RuntimeError(message)
 
 

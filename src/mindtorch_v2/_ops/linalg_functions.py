@@ -212,8 +212,8 @@ declare("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tens
 def _basis(a: Tensor, q: int, niter: int, mean: Any) -> Tensor:
     def centred(x: Any, turned: bool) -> Any:
         if turned:
-            made = aten.matmul(adjoint(a), x)
-            return made if mean is None else made - aten.matmul(adjoint(mean), x)
+            made = aten.matmul(aten.mH(a), x)
+            return made if mean is None else made - aten.matmul(aten.mH(mean), x)
         made = aten.matmul(a, x)
         return made if mean is None else made - aten.matmul(mean, x)
 
@@ -232,13 +232,14 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     mean = None if M is None else aten.expand(M, A._a.shape)
     wide = A._a.shape[-2] < A._a.shape[-1]
     if wide:
-        A, mean = adjoint(A), None if mean is None else adjoint(mean)
+        A, mean = aten.mH(A), None if mean is None else aten.mH(mean)
     basis = _basis(A, count, 2 if niter is None else niter, mean)
-    small = aten.matmul(adjoint(basis), A)
+    small = aten.matmul(aten.mH(basis), A)
     if mean is not None:
-        small = small - aten.matmul(adjoint(basis), mean)
+        small = small - aten.matmul(aten.mH(basis), mean)
     u, s, vh = aten.linalg_svd(small, False)
-    u, v = aten.matmul(basis, u), adjoint(vh)
+    v = aten.mH(vh)
+    u = aten.matmul(basis, u)
     return (v, s, u) if wide else (u, s, v)
 
 

@@ -31,6 +31,13 @@ class _Progress:
         self.found_inf: dict[Any, Tensor] = {}
 
 
+def _on(device: Any, tensor: Tensor, copies: dict[Any, Tensor]) -> Tensor:
+    """The copy of a tensor that is on a device; made when it is first asked for."""
+    if device not in copies:
+        copies[device] = tensor.to(device=device, non_blocking=True, copy=True)
+    return copies[device]
+
+
 class GradScaler:
     """Scales losses, skips steps whose gradients are infinite, and adapts the scale.
 
@@ -82,13 +89,27 @@ class GradScaler:
             return outputs
         if isinstance(outputs, Tensor):
             if self._scale is None:
-                self._scale = aten.full((), self._init_scale, dtype=float32, device=outputs.device)
-                self._growth_tracker = aten.full((), self._init_growth_tracker, dtype=int32, device=outputs.device)
-            return outputs * self._scale.to(device=outputs.device)
+                self._start(outputs)
+            return outputs * self._tensors("scale")[0].to(device=outputs.device)
         if isinstance(outputs, Iterable):
-            scaled = map(self.scale, outputs)
+            return self._scale_all(outputs, {})
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def _scale_all(self, outputs: Any, copies: dict[Any, Tensor]) -> Any:
+        """The tensors in nested iterables times the scale, of which each device gets one copy."""
+        if isinstance(outputs, Tensor):
+            if self._scale is None:
+                self._start(outputs)
+            return outputs * _on(outputs.device, self._tensors("scale")[0], copies)
+        if isinstance(outputs, Iterable):
+            scaled = (self._scale_all(one, copies) for one in outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled  # type: ignore[call-arg]
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def _start(self, outputs: Tensor) -> None:
+        """Make the scale, where the first outputs are."""
+        self._scale = aten.full((), self._init_scale, dtype=float32, device=outputs.device)
+        self._growth_tracker = aten.full((), self._init_growth_tracker, dtype=int32, device=outputs.device)
 
     def _unscale(self, optimizer: Any, inverse: Tensor, allow_float16: bool) -> dict[Any, Tensor]:
         """Multiply all gradients by `inverse`; per device, a tensor that is 1 if one of them was infinite."""
@@ -102,11 +123,13 @@ class GradScaler:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 grads.setdefault(grad.device, {}).setdefault(grad.dtype, []).append(grad)
         found: dict[Any, Tensor] = {}
+        inverses: dict[Any, Tensor] = {}
+        none_yet = aten.full((), 0.0, dtype=float32, device=inverse.device)
         with no_grad():
             for device, by_dtype in grads.items():
-                found[device] = aten.full((), 0.0, dtype=float32, device=device)
                 for some in by_dtype.values():
-                    aten._amp_foreach_non_finite_check_and_unscale_(some, found[device], inverse.to(device=device))
+                    aten._amp_foreach_non_finite_check_and_unscale_(
+                        some, _on(device, none_yet, found), _on(device, inverse, inverses))
         return found
 
     def unscale_(self, optimizer: Any) -> None:

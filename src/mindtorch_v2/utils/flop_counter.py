@@ -119,6 +119,37 @@ def recurrent_flop(x_shape: Any, w_shape: Any, state_w_shape: Any, *args: Any, o
     return layer_flops(args[11 if back else 6], back, x_shape, w_shape, state_w_shape)
 
 
+def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
+    """Attention: scores of queries and keys, and their product with the values."""
+    *batch, queries, width = query_shape
+    return 2 * math.prod(batch) * queries * key_shape[-2] * (width + value_shape[-1])
+
+
+def sdpa_backward_flop_count(grad_out_shape: Any, query_shape: Any, key_shape: Any, value_shape: Any) -> int:
+    """Its gradients: the scores once more, then those of scores, values, queries and keys."""
+    *batch, queries, width = query_shape
+    return 2 * math.prod(batch) * queries * key_shape[-2] * (3 * width + 2 * value_shape[-1])
+
+
+suffixes = ["", "K", "M", "B", "T"]
+
+
+def get_suffix_str(number: int) -> str:
+    """The unit in which a number has two to four digits before the point."""
+    return suffixes[max(0, min(len(suffixes) - 1, (len(str(number)) - 2) // 3))]
+
+
+def convert_num_with_suffix(number: int, suffix: str) -> str:
+    """A number in a unit, with three decimals."""
+    power = suffixes.index(suffix)
+    return f"{number / 1000**power:.3f}{suffix}" if power else str(number)
+
+
+def convert_to_percent_str(num: float, denom: float) -> str:
+    """A share, in percent."""
+    return f"{num / denom:.2%}" if denom else "0%"
+
+
 class _Counting(TorchDispatchMode):
     """Counts ops that there is a formula for."""
 
@@ -166,18 +197,20 @@ class FlopCounterMode:
         """Modules down to a depth, with their ops, operations and share of the total."""
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
-        lines = [("Module", "FLOP", "% Total")]
-        for name in sorted(self.flop_counts, key=lambda name: (name != "Global", name)):
-            level = 0 if name == "Global" else name.count(".") + 1
-            if level > depth:
-                continue
-            counts = self.flop_counts[name]
-            for indent, label, count in [(level, name, sum(counts.values())),
-                                         *((level, f" - {op}", count) for op, count in counts.items())]:
-                share = f"{100 * count / total:.2f}%" if total else "0%"
-                lines.append((" " * indent + label, _short(count, total), share))
-        widths = [max(len(line[column]) for line in lines) for column in range(3)]
-        texts = [f"{name:<{widths[0]}}  {count:>{widths[1]}}  {share:>{widths[2]}}" for name, count, share in lines]
+        suffix = get_suffix_str(total)
+        lines = []
+        names = [name for name in sorted(self.flop_counts) if name != "Global" and name.count(".") < depth]
+        # The whole is shown unless a module has all of it.
+        if not any(sum(self.flop_counts[name].values()) >= total for name in names):
+            names.insert(0, "Global")
+        for name in names:
+            counts = self.flop_counts.get(name, {})
+            for label, count in [(name, sum(counts.values())), *((f"- {op}", count) for op, count in counts.items())]:
+                lines.append((label, convert_num_with_suffix(count, suffix), convert_to_percent_str(count, total)))
+        header = ("Module", "FLOP", "% Total")
+        widths = [max(len(title) + 2, *(len(line[column]) for line in lines)) for column, title in enumerate(header)]
+        texts = [f"{name:<{widths[0]}}  {count:>{widths[1]}}  {share:>{widths[2]}}"
+                 for name, count, share in [header, *lines]]
         texts.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join(texts)
 
@@ -195,9 +228,3 @@ class FlopCounterMode:
         self.mod_tracker.__exit__(*exc)
         if self.display:
             print(self.get_table(self.depth))
-
-
-def _short(count: int, total: int) -> str:
-    """A count in the unit that suits the total."""
-    power = min(max(0, (len(str(total)) - 2) // 3), 5)
-    return f"{count / 1000 ** power:.3f}{' KMBTQ'[power]}".rstrip() if power else str(count)

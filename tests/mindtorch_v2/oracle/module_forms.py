@@ -198,6 +198,17 @@ nn.utils.parametrizations.orthogonal(nn.Linear(4, 4)) | f(x)
 # torch.nn.utils, torch.nn.init, torch.autograd; `gp(n)` makes parameters with gradients, `gx` requires grad.
 UTILITIES = """
 gp(3) | nn.utils.clip_grad_norm_(f, 1.0)
+nn.Linear(3, 3) | nn.utils.prune.random_unstructured(f, 'weight', 2) and None
+nn.Conv2d(2, 4, 3) | nn.utils.prune.ln_structured(f, 'weight', 1, n=2, dim=0) and None
+nn.Conv2d(2, 4, 3) | nn.utils.prune.random_structured(f, 'weight', 1, dim=1) and None
+nn.utils.prune.l1_unstructured(nn.Linear(3, 3), 'weight', 2) | nn.utils.prune.identity(f, 'weight') and None
+nn.Linear(3, 3) | nn.utils.prune.global_unstructured([(f, 'weight')], nn.utils.prune.L1Unstructured, amount=1)
+nn.Linear(3, 4) | nn.utils.parametrizations.spectral_norm(f) and None
+nn.Linear(3, 3) | nn.utils.parametrizations.orthogonal(f) and None
+torch.randn(5, 3) | torch.pca_lowrank(f, 2)
+torch.tensor(True) | torch._assert_async(f)
+torch.amp.GradScaler('cpu') | f.scale([torch.ones(()), torch.ones(2)])
+(torch.amp.GradScaler('cpu'), torch.optim.SGD(gp(2), 0.1)) | f[0].scale(torch.ones(())) + 0 is f[0].unscale_(f[1])
 gp(3) | nn.utils.clip_grad_norm_(f, 1.0, norm_type=1)
 gp(3) | nn.utils.clip_grad_norm_(f, 1.0, norm_type=float('inf'))
 gp(3) | nn.utils.clip_grad_norm_(f, 1.0, foreach=False)

@@ -176,6 +176,38 @@ def test_the_table_and_own_formulas() -> None:
     assert "aten.mm" in counter.get_table()
 
 
+def test_the_table_has_the_whole_unless_a_module_has_all_of_it() -> None:
+    """The text is what PyTorch makes with the package tabulate."""
+    flop_counter = importlib.import_module("mindtorch_v2.utils.flop_counter")
+    model = ours.nn.Sequential(ours.nn.Linear(4, 4), ours.nn.Sequential(ours.nn.Linear(4, 4)))
+    with flop_counter.FlopCounterMode(display=False) as counter:
+        model(ours.ones(2, 4)).sum().backward()
+    assert counter.get_table(1) == (
+        "Module          FLOP    % Total\n"
+        "------------  ------  ---------\n"
+        "Sequential       320    100.00%\n"
+        "- aten.addmm     128     40.00%\n"
+        "- aten.mm        192     60.00%")
+    with counter:
+        model(ours.ones(200, 4))
+        ours.ones(100, 3) @ ours.ones(3, 70)
+    assert counter.get_table(0) == (
+        "Module           FLOP    % Total\n"
+        "------------  -------  ---------\n"
+        "Global        54.800K    100.00%\n"
+        "- aten.addmm  12.800K     23.36%\n"
+        "- aten.mm     42.000K     76.64%")
+
+
+@pytest.mark.parametrize("use", [
+    lambda counts: counts.convert_num_with_suffix(12345, "K"), lambda counts: counts.get_suffix_str(12345678),
+    lambda counts: counts.convert_to_percent_str(1, 3), lambda counts: counts.convert_to_percent_str(1, 0),
+    lambda counts: counts.sdpa_flop_count((1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 6)),
+    lambda counts: counts.sdpa_backward_flop_count((1, 2, 3, 6), (1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 6))])
+def test_helpers_of_the_counter(use: Any) -> None:
+    same(lambda torch: use(importlib.import_module(f"{torch.__name__}.utils.flop_counter")))
+
+
 def test_an_execution_trace_under_a_mode(tmp_path: Any) -> None:
     """It has the op, the mode in it, and what the mode runs in that."""
     def program(torch: Any) -> Any:

@@ -45,7 +45,7 @@ def prepared(source: str) -> Made:
     before, after = (compile(part, "<form>", "eval") for part in source.split(" | "))
 
     def make(torch: Any) -> Callable[[], Any]:
-        for name in ("nn.utils.parametrizations", "utils.checkpoint"):
+        for name in ("nn.utils.parametrizations", "nn.utils.prune", "utils.checkpoint"):
             importlib.import_module(f"{torch.__name__}.{name}")
         space = namespace(torch, names_in(before) | names_in(after), False)
         space["f"] = eval(before, space)

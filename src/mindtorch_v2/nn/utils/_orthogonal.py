@@ -16,14 +16,16 @@ def is_orthogonal(q: Any, eps: float | None = None) -> bool:
     """Whether the columns are orthonormal, up to rounding."""
     n, k = q.size(-2), q.size(-1)
     eps = 10.0 * n * finfo(q.dtype).eps if eps is None else eps
-    return bool(aten.allclose(aten.matmul(q.mH, q), aten.eye(k, dtype=q.dtype, device=q.device), atol=eps))
+    identity = aten.eye(k, dtype=q.dtype, device=q.device)
+    return bool(aten.allclose(aten.matmul(q.mH, q), identity, atol=eps))
 
 
 def make_orthogonal(a: Any) -> Any:
     """An orthogonal matrix with the same column space: the Q of its QR decomposition, with R's diagonal positive."""
     reflectors, factors = aten.geqrf(a)
     q = aten.linalg_householder_product(reflectors, factors)
-    return q * aten.sgn(aten.diagonal(reflectors, 0, -2, -1)).unsqueeze(-2)
+    q *= aten.sgn(aten.diagonal(reflectors, 0, -2, -1)).unsqueeze(-2)
+    return q
 
 
 class _Orthogonal(Module):

@@ -67,9 +67,9 @@ class _SpectralNorm(Module):
         if ndim > 1:
             self.n_power_iterations = n_power_iterations
             matrix = _as_matrix(weight, self.dim)
-            for name, size in zip(("_u", "_v"), matrix.shape):
-                drawn = aten.normal_(matrix.new_empty(size), 0, 1)
-                self.register_buffer(name, F.normalize(drawn, dim=0, eps=eps))
+            drawn = [aten.normal_(matrix.new_empty(size), 0, 1) for size in matrix.shape]
+            for name, one in zip(("_u", "_v"), drawn):
+                self.register_buffer(name, F.normalize(one, dim=0, eps=eps))
             self._power_method(matrix, 15)
 
     def _power_method(self, matrix: Tensor, iterations: int) -> None:

@@ -75,7 +75,7 @@ class ParametrizationList(ModuleList):
                 raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype.\n"
                                  f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}")
             with no_grad():
-                original.data = new.data
+                original.set_(new)
             self._keep("original", original)
         else:
             for i, one in enumerate(new):
@@ -126,7 +126,7 @@ class ParametrizationList(ModuleList):
                 if kept.dtype != one.dtype:
                     raise ValueError("The tensor returned by `right_inverse` has dtype "
                                      f"{one.dtype} while `original` has dtype {kept.dtype}")
-                kept.data = one.data.clone() if one.data is value else one.data
+                kept.set_(one)
 
     def forward(self) -> Tensor:
         """The parametrized tensor."""
@@ -236,7 +236,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         if leave_parametrized:
             with no_grad():
                 value = getattr(module, tensor_name)
-                original.data = value.data
+                original.set_(value)
     elif leave_parametrized:
         first = parametrizations.original0
         original = _owned(getattr(module, tensor_name).detach(), first)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._dispatch.namespace import aten
 from ...nn.modules.module import Module
+from .convert_parameters import parameters_to_vector
 
 __all__ = [
     "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
@@ -151,9 +152,8 @@ class PruningContainer(BasePruningMethod):
         else:
             raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
         partial = method.compute_mask(t[slices], default_mask=mask[slices])
-        made = mask.clone()
-        made[slices] = partial.to(dtype=made.dtype)
-        return made
+        mask[slices] = partial.to(dtype=mask.dtype)
+        return mask
 
 
 def _validate_pruning_amount_init(amount: Any) -> None:
@@ -248,6 +248,10 @@ class _Structured(BasePruningMethod):
         """How much each slice matters."""
         raise NotImplementedError
 
+    def kept(self, scores: Any, count: int) -> Any:
+        """An index of the slices that stay."""
+        return aten.topk(scores, len(scores) - count).indices
+
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """A mask without the slices that matter least."""
         _validate_structured_pruning(t)
@@ -257,12 +261,13 @@ class _Structured(BasePruningMethod):
         scores = self.scores(t)
         if count == 0:
             return default_mask
-        kept = aten.topk(scores, size - count).indices
+        kept = self.kept(scores, count)
         mask = aten.zeros_like(t)
         chosen = [slice(None)] * t.dim()
         chosen[self.dim] = kept
         mask[tuple(chosen)] = 1.0
-        return mask * default_mask.to(dtype=mask.dtype)
+        mask *= default_mask.to(dtype=mask.dtype)
+        return mask
 
 
 class RandomStructured(_Structured):
@@ -271,6 +276,10 @@ class RandomStructured(_Structured):
     def scores(self, t: Any) -> Any:
         """Random numbers."""
         return aten.rand(t.shape[self.dim], device=t.device)
+
+    def kept(self, scores: Any, count: int) -> Any:
+        """Those above the last that goes."""
+        return scores > aten.kthvalue(scores, count).values
 
 
 class LnStructured(_Structured):
@@ -347,9 +356,9 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     if not isinstance(known, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
     tensors = [getattr(module, name) for module, name in pairs]
-    scores = aten.cat([known.get(pair, tensor).reshape(-1) for pair, tensor in zip(pairs, tensors, strict=True)])
-    before = aten.cat([getattr(module, name + "_mask", aten.ones_like(tensor)).reshape(-1)
-                       for (module, name), tensor in zip(pairs, tensors, strict=True)])
+    scores = parameters_to_vector([known.get(pair, tensor) for pair, tensor in zip(pairs, tensors, strict=True)])
+    before = parameters_to_vector([getattr(module, name + "_mask", aten.ones_like(tensor))
+                                   for (module, name), tensor in zip(pairs, tensors, strict=True)])
     container = PruningContainer()
     container._tensor_name = "temp"
     method = pruning_method(**kwargs)
