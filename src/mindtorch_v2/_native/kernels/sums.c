@@ -2,6 +2,7 @@
    their arguments themselves. What is large is left to those that share work among threads. */
 #include "direct.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
