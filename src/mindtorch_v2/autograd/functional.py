@@ -46,6 +46,17 @@ def _same_shapes(v: Tensors, others: Tensors, is_tuple: bool, wants_tuple: bool)
             raise RuntimeError(f"{where} has invalid size: should be {other.size()} but got {one.size()}.")
 
 
+def _vector(v: Any, others: Tensors, wants_tuple: bool, name: str, what: str) -> Tensors:
+    """The given vector, which must have the shapes of the others; without one, a 1 for a single number."""
+    if v is not None:
+        is_tuple, vector = _as_tuple(v, "v", name)
+        _same_shapes(vector, others, is_tuple, wants_tuple)
+        return vector
+    if len(others) == 1 and others[0].nelement() == 1:
+        return (aten.ones_like(others[0]),)
+    raise RuntimeError(f"The vector v can only be None if the {what} a single Tensor with a single element.")
+
+
 def _checked(strict: bool, values: Tensors, label: str) -> None:
     """With `strict`, everything must depend on the inputs."""
     if not strict:
@@ -106,14 +117,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         leaves = _leaves(given, create_graph)
         many, outputs = _as_tuple(func(*leaves), "outputs of the user-provided function", "vjp")
         _checked(strict, outputs, "does not require gradients")
-        if v is not None:
-            v_tuple, vector = _as_tuple(v, "v", "vjp")
-            _same_shapes(vector, outputs, v_tuple, many)
-        elif len(outputs) == 1 and outputs[0].nelement() == 1:
-            vector = (aten.ones_like(outputs[0]),)
-        else:
-            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor "
-                               "with a single element.")
+        vector = _vector(v, outputs, many, "vjp", "user-provided function returns")
         found = _gradients(outputs, leaves, vector, create_graph, strict, "plain")
     return (_single(_finished(outputs, create_graph), many), _single(_finished(found, create_graph), is_tuple))
 
@@ -123,14 +127,7 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     with enable_grad():
         is_tuple, given = _as_tuple(inputs, "inputs", "jvp")
         leaves = _leaves(given, create_graph)
-        if v is not None:
-            v_tuple, vector = _as_tuple(v, "v", "jvp")
-            _same_shapes(vector, given, v_tuple, is_tuple)
-        elif len(given) == 1 and given[0].nelement() == 1:
-            vector = (aten.ones_like(given[0]),)
-        else:
-            raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
-                               "Tensor with a single element.")
+        vector = _vector(v, given, is_tuple, "jvp", "input to the user-provided function is")
         many, outputs = _as_tuple(func(*leaves), "outputs of the user-provided function", "jvp")
         _checked(strict, outputs, "does not require gradients")
         # The gradient is linear in the output gradients: its derivative by them is the transposed Jacobian.
@@ -230,14 +227,7 @@ def _second(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, s
     """Output, leaves and gradient of a function with one number as its output, and the vector."""
     is_tuple, given = _as_tuple(inputs, "inputs", name)
     leaves = _leaves(given, create_graph)
-    if v is not None:
-        v_tuple, vector = _as_tuple(v, "v", name)
-        _same_shapes(vector, given, v_tuple, is_tuple)
-    elif len(given) == 1 and given[0].nelement() == 1:
-        vector = (aten.ones_like(given[0]),)
-    else:
-        raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
-                           "Tensor with a single element.")
+    vector = _vector(v, given, is_tuple, name, "input to the user-provided function is")
     output = func(*leaves)
     _number(lambda: output, name, strict)()
     first = _gradients((output,), leaves, (aten.ones_like(output),), True, False, "plain")
