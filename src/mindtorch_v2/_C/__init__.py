@@ -178,7 +178,7 @@ def _is_torch_function_all_disabled() -> bool:
 
 
 def _get_default_device() -> str:
-    """Where new tensors are made if nothing else is said."""
+    """The default device of new tensors."""
     return "cpu"
 
 

@@ -16,7 +16,7 @@ _KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """A decorator that adds the divergence of a pair of classes."""
     for number, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(kind, type):  # any class: libraries have distributions of their own kind
+        if not isinstance(kind, type):  # any class: libraries have other distributions
             raise TypeError(f"Expected {number} to be a Distribution subclass but got {kind}")
 
     def add(formula: Formula) -> Formula:

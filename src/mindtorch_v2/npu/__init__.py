@@ -106,13 +106,13 @@ def stream(stream: Stream | None) -> StreamContext:
 
 
 def set_sync_debug_mode(mode: int | str) -> None:
-    """0 or "default": nothing is said when a call waits for the device. Other modes are not supported."""
+    """0 or "default": no warning when a call waits for the device. Other modes are not supported."""
     if mode not in (0, "default"):
         raise NotImplementedError(f"set_sync_debug_mode({mode!r}): calls that wait for the device are not reported")
 
 
 def get_sync_debug_mode() -> int:
-    """0: nothing is said when a call waits for the device."""
+    """0: no warning when a call waits for the device."""
     return 0
 
 

@@ -51,7 +51,7 @@ class Pattern:
         """All instances."""
         return [] if self.skip else [event for event in self.eventTreeTraversal() if self.match(event)]
 
-    # -- what is said about it -------------------------------------------------------------------------------------
+    # -- texts -----------------------------------------------------------------------------------------------------
 
     def report(self, event: ProfilerEvent) -> str:
         """The text for one instance, with its place in the program."""

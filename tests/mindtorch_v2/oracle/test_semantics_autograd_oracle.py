@@ -143,7 +143,7 @@ def test_gradcheck(function: str, check: str, dtype: str) -> None:
 
     mine, other = outcome(ours, program), outcome(theirs, program)
     if isinstance(other, tuple):
-        # Which of the two modes is said to be wrong first depends on the order of the checks.
+        # The order of the checks decides which of the two modes the error names.
         assert isinstance(mine, tuple)
         assert mine[0] == other[0]
     else:

@@ -23,7 +23,7 @@ def chrome(*events: object, **more: object) -> bytes:
     return json.dumps({"traceEvents": list(events), **more}).encode()
 
 
-# Content of a file, and a word of what is said about it.
+# The content of a file, and a word of the error.
 BAD = {
     "not-json": (b"this is a letter, not a trace", "is not a trace"),
     "cut-json": (b'{"traceEvents": [{"ph": "X", "na', "cut"),

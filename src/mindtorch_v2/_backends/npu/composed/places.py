@@ -85,13 +85,13 @@ def masked_fill_tensor_(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
 
 @composed("masked_fill.Scalar")
 def masked_fill(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
-    """A copy in which a number is where a mask is true."""
+    """A copy with a number wherever a mask is true."""
     return masked_fill_(copied(self, broadcast_shapes(self.shape, mask.shape)), mask, value)
 
 
 @composed("masked_fill.Tensor")
 def masked_fill_tensor(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
-    """A copy in which a tensor's number is where a mask is true."""
+    """A copy with a tensor's number wherever a mask is true."""
     return masked_fill_tensor_(copied(self, broadcast_shapes(self.shape, mask.shape)), mask, value)
 
 
