@@ -126,29 +126,23 @@ def links_and_pipes(directory: pathlib.Path) -> None:
 def interrupts_in_exports(directory: pathlib.Path) -> None:
     """KeyboardInterrupt at any line of an export stays one; the file is the old or the new one, nothing is left."""
     sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "mindtorch_v2"))
-    from interrupting import Interrupt
+    from interrupting import interrupted_everywhere
 
     prof = _recorded(1)
     for name, export in _exports(prof).items():
         path = directory / name
         export(path)
-        count = 0
-        for number in range(100_000):
+
+        def run(path: pathlib.Path = path, export: Callable[[pathlib.Path], object] = export) -> None:
             path.write_bytes(b"old")
-            # Python may not close a file that it has opened when the interrupt falls between the two.
-            interrupt = Interrupt(number, ("mtprof/files.py",))
-            sys.settrace(interrupt)
-            try:
-                export(path)
-            except KeyboardInterrupt:
-                pass
-            finally:
-                sys.settrace(None)
-            if interrupt.place is None:
-                break
+            export(path)
+
+        count = 0
+        # (Python may not close a file that it has opened when the interrupt falls between the two.)
+        for place in interrupted_everywhere(run, "mtprof/files.py", most=100_000):
             count += 1
-            assert path.read_bytes() == b"old" or path.stat().st_size > 50, (name, interrupt.place)
-            assert [item.name for item in directory.iterdir()] == [name], (name, interrupt.place)
+            assert path.read_bytes() == b"old" or path.stat().st_size > 50, (name, place)
+            assert [item.name for item in directory.iterdir()] == [name], (name, place)
         assert count > 10 or name.startswith(("a.csv", "e.json")), (name, count)
         path.unlink()
 

@@ -365,7 +365,7 @@ def interrupt_at_every_line_of_start_and_stop(directory: pathlib.Path) -> None:
     import mindtorch_v2 as torch
 
     sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "mindtorch_v2"))
-    from interrupting import Interrupt
+    from interrupting import interrupted_everywhere
 
     model = torch.nn.Linear(2, 2)
 
@@ -376,25 +376,15 @@ def interrupt_at_every_line_of_start_and_stop(directory: pathlib.Path) -> None:
     run()
     bad: list[str] = []
     places = 0
-    for number in range(5000):
-        interrupt = Interrupt(number, ("mindtorch_v2/profiler/",))
-        sys.settrace(interrupt)
-        try:
-            run()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(None)
-        if interrupt.place is None:
-            break
+    for place in interrupted_everywhere(run, "mindtorch_v2/profiler/"):
         places += 1
         if torch.autograd._profiler_enabled():
-            bad.append(f"{interrupt.place}: still on")
+            bad.append(f"{place}: still on")
             continue
         with torch.profiler.profile(with_stack=True) as prof:
             torch.ones(2) + 1
         if not {"aten::ones", "aten::add"} <= {event.name for event in prof.events()}:
-            bad.append(f"{interrupt.place}: the next one is empty")
+            bad.append(f"{place}: the next one is empty")
     assert places > 100, places
     assert not bad, f"{len(bad)} of {places} places: {bad[:10]}"
 
