@@ -15,7 +15,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dtype import FROM_NUMPY
-from .._tensor import TENSOR_TYPES, Tensor, alias, wrap, wrap_known
+from .._tensor import DISPATCHING, TENSOR_TYPES, Tensor, alias, wrap, wrap_known
 
 NUMBERS = frozenset((int, float, bool, complex))
 PLAIN_KINDS = (np.dtype(np.int64), np.dtype(np.bool_))
@@ -308,7 +308,7 @@ def plain_part(part: Any) -> Any:
 
 def index_tensor(part: Tensor) -> Tensor:
     """An index tensor as a plain one, unless its class answers for ops on it."""
-    return part if type(part) is Tensor or type(part)._dispatches else wrap_known(part._a)
+    return part if type(part) is Tensor or type(part) in DISPATCHING else wrap_known(part._a)
 
 
 def sequence_array(part: Any) -> np.ndarray:

@@ -234,3 +234,14 @@ def test_views_follow_writes():
         return z, row * 1, column * 1
 
     check(write, data(3, 4), data(3, seed=1), nodes=False)
+
+
+def test_an_index_of_a_subclass():
+    def read(torch, x):
+        class Places(torch.Tensor):
+            pass
+
+        places = torch.tensor([2, 0]).as_subclass(Places)
+        return x[places].as_subclass(torch.Tensor), x[0, places].as_subclass(torch.Tensor)
+
+    check(read, data(3, 4))
