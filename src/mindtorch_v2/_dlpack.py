@@ -110,5 +110,5 @@ def writable(array: np.ndarray) -> np.ndarray:
         return array
     span = sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
     memory = (ctypes.c_char * span).from_address(array.__array_interface__["data"][0])
-    memory.owner = array  # type: ignore[attr-defined]
+    memory.owner = array
     return np.ndarray(array.shape, array.dtype, memory, 0, array.strides)

@@ -26,7 +26,7 @@ class NamedDtype(dtype):
             self.is_signed = is_signed
 
     @property
-    def np(self) -> NoReturn:  # type: ignore[override]
+    def np(self) -> NoReturn:
         """There is none."""
         raise NotImplementedError(self.__refused__)
 

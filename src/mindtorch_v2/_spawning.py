@@ -89,7 +89,7 @@ class ProcessContext:
             if not ready:
                 return False
             for sentinel in ready:
-                number = self.sentinels.pop(sentinel)  # type: ignore[call-overload]
+                number = self.sentinels.pop(sentinel)
                 process = self.processes[number]
                 process.join()
                 if process.exitcode:

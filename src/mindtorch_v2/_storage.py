@@ -307,7 +307,7 @@ class InferenceShared(Shared):
     __slots__ = ()
 
     @property
-    def version(self) -> int:  # type: ignore[override]
+    def version(self) -> int:
         """Always the same: nothing is counted."""
         return UNTRACKED
 

@@ -236,7 +236,7 @@ class _Builder:
         there = _place(None, self.map_location, str(where))
         made = rebuild_wrapper(cls, kind, size, stride, offset, layout, where if there is None else there,
                                requires_grad)
-        return give_state(made, state)  # type: ignore[no-any-return]
+        return give_state(made, state)
 
     def storage(self, record: StorageRecord) -> TypedStorage:
         """A storage outside of tensors; without an element type it is one of bytes."""
@@ -320,7 +320,7 @@ def _place(storage: Any, map_location: Any, saved: str) -> device | None:
         raise TypeError(f"map_location must be a device, a string, a dict or a function, got "
                         f"{type(map_location).__name__}: it is not callable")
     moved = map_location(storage, saved)
-    return _known_place(storage, saved) if moved is None else moved.device  # type: ignore[no-any-return]
+    return _known_place(storage, saved) if moved is None else moved.device
 
 
 def _known_place(storage: Any, location: str) -> device | None:
@@ -328,7 +328,7 @@ def _known_place(storage: Any, location: str) -> device | None:
     for _, _, deserializer in _package_registry:
         found = deserializer(storage, location)
         if found is not None:
-            return found.device  # type: ignore[no-any-return]
+            return found.device
     kind = location.partition(":")[0]
     if kind == "cuda":
         validate_cuda_device(location)

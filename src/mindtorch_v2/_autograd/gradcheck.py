@@ -76,7 +76,7 @@ def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Ten
     """
     zeros = [np.zeros_like(one) for one in _contents(function, inputs)]
     sparse = type(which._a) is SparseArray
-    array = which._a.values if sparse else which._a  # type: ignore[attr-defined]
+    array = which._a.values if sparse else which._a
     rows: list[Any] = [zeros] * which._a.size  # an element that is not stored changes nothing
     for i, number in enumerate(positions(which._a) if sparse else range(which._a.size)):
         place = np.unravel_index(i, array.shape)

@@ -114,7 +114,7 @@ class DeviceArray:
     def __len__(self, *args: Any) -> int:
         raise TypeError(f"the host cannot look into an array on {self.device}")
 
-    __iter__ = __getitem__ = __setitem__ = __bool__ = __float__ = __int__ = __len__  # type: ignore[assignment]
+    __iter__ = __getitem__ = __setitem__ = __bool__ = __float__ = __int__ = __len__
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.shape} {self.dtype} on {self.device}>"

@@ -54,7 +54,7 @@ class UnmadeArray(HollowArray):
         """Not known yet."""
         raise use_of_unmade("a function of torch")
 
-    strides = ndim = size = shape  # type: ignore[assignment]
+    strides = ndim = size = shape
 
 
 def use_of_unmade(what: str) -> ValueError:

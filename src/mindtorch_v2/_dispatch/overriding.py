@@ -190,7 +190,7 @@ def default_override(cls: type, function: Callable[..., Any], types: Iterable[ty
 
 
 # Functions whose results stay unchanged.
-AS_THEY_ARE = {Tensor.grad.__get__}  # type: ignore[attr-defined]
+AS_THEY_ARE = {Tensor.grad.__get__}
 
 
 def converted(result: Any, cls: type) -> Any:

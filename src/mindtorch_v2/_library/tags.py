@@ -15,7 +15,7 @@ def as_tags(tags: Any) -> tuple[Any, ...]:
     """One tag, several, or None, as a tuple; those that PyTorch derives behaviour from are refused."""
     listed = () if tags is None else (tags,) if isinstance(tags, Tag) else tuple(tags)
     for tag in listed:
-        if tag in (Tag.inplace, Tag.out):  # type: ignore[attr-defined]
+        if tag in (Tag.inplace, Tag.out):
             raise NotImplementedError(f"torch.Tag.{tag.name}: ops that return an argument they have changed are not "
                                       "supported in this runtime; return None, with the argument in mutates_args")
     return listed

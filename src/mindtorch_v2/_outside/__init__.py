@@ -85,7 +85,7 @@ def _class(name: str, kind: str, reason: str, members: tuple[str, ...]) -> Any:
     if name.endswith(("Error", "Exception")):
         return type(name, (RuntimeError,), {"__doc__": "Never raised here; programs catch it.", "__module__": "torch"})
     if kind == "enum":
-        return enum.Enum(name, members, module="torch")  # type: ignore[misc]
+        return enum.Enum(name, members, module="torch")
     error, text = REASONS[reason]
     made = refusing_class(name, error, text.format(name))
     made.__module__ = "torch"

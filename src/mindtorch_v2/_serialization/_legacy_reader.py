@@ -148,7 +148,7 @@ class _Anything:
 
 
 # Any, because its methods are missing from the type stubs. The one in C takes memory for the numbers of its memo.
-_PythonUnpickler: Any = pickle._Unpickler  # type: ignore[attr-defined]
+_PythonUnpickler: Any = pickle._Unpickler
 
 
 class _Looker(_PythonUnpickler):

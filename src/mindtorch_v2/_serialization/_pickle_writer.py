@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # Any, because its methods, which are there to be overridden, are missing from the type stubs.
-_PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
+_PythonPickler: Any = pickle._Pickler
 
 # Python's own immutable and container types cannot be tensors: describe is not asked about them.
 _PLAIN_TYPES = frozenset(

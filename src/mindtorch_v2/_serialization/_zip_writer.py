@@ -86,7 +86,7 @@ class RecordWriter:
     def __init__(self, target: Writable, root: str, alignment: int = ALIGNMENT_BYTES, crc32: bool = True) -> None:
         self._root, self._alignment, self._crc32 = root, alignment, crc32
         self._stream = _CountingStream(target)
-        self._zip = _Zip(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[arg-type]
+        self._zip = _Zip(self._stream, "w", zipfile.ZIP_STORED)
 
     def __enter__(self) -> RecordWriter:
         return self

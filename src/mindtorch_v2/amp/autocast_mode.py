@@ -113,7 +113,7 @@ def _cast(value: Any, device_type: str, target: dtype) -> Any:
         return type(value)(pairs)  # type: ignore[call-arg]
     if isinstance(value, Iterable):
         items = (_cast(item, device_type, target) for item in value)
-        return type(value)(items) if isinstance(value, (list, tuple)) else items  # type: ignore[call-arg]
+        return type(value)(items) if isinstance(value, (list, tuple)) else items
     return value
 
 

@@ -158,7 +158,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
         return hook
 
     nodes = [get_gradient_edge(t).node for t in tensors]
-    handles = [t.register_hook(hook_for(i)) for i, t in enumerate(tensors)]  # type: ignore[attr-defined]
+    handles = [t.register_hook(hook_for(i)) for i, t in enumerate(tensors)]
 
     class Handles(RemovableHandle):
         def __init__(self) -> None:

@@ -89,7 +89,7 @@ def stream(stream: Stream) -> AbstractContextManager[Any]:
 
 def get_capabilities() -> dict[str, Any]:
     """What the processor can do, as NumPy finds out: `{"avx2": True, "avx512_vnni": False, …}`."""
-    core: Any = np.core if np.__version__ < "2" else np._core  # type: ignore[attr-defined]
+    core: Any = np.core if np.__version__ < "2" else np._core
     found = {_capability(name): bool(there) for name, there in core._multiarray_umath.__cpu_features__.items()}
     return {**found, "architecture": platform.machine(), "num_logical_cores": os.cpu_count() or 1}
 

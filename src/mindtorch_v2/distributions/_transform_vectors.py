@@ -28,12 +28,12 @@ class ReshapeTransform(Transform):
         super().__init__(cache_size=cache_size)
 
     @constraints.dependent_property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         """Tensors of the first shape."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         """Tensors of the second shape."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
@@ -75,7 +75,7 @@ class SoftmaxTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SoftmaxTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Any:
         powers = (x - x.max(-1, True)[0]).exp()
@@ -103,7 +103,7 @@ class StickBreakingTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StickBreakingTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     @staticmethod
     def _offset(x: Tensor, size: int) -> Any:
@@ -147,7 +147,7 @@ class LowerCholeskyTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LowerCholeskyTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Any:
         return x.tril(-1) + aten.diagonal(x, 0, -2, -1).exp().diag_embed()
@@ -165,7 +165,7 @@ class PositiveDefiniteTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PositiveDefiniteTransform)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Any:
         factor = LowerCholeskyTransform()(x)
@@ -235,7 +235,7 @@ class _Several(Transform):
         self.dim = dim
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         """Whether all parts are."""
         return all(t.bijective for t in self.transforms)
 
@@ -287,12 +287,12 @@ class CatTransform(_Several):
         return total
 
     @constraints.dependent_property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         """The parts' domains."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         """The parts' codomains."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
@@ -320,11 +320,11 @@ class StackTransform(_Several):
         return aten.stack([t.log_abs_det_jacobian(before, after) for t, before, after in triples], self.dim)
 
     @constraints.dependent_property
-    def domain(self) -> Any:  # type: ignore[override]
+    def domain(self) -> Any:
         """The parts' domains."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self) -> Any:  # type: ignore[override]
+    def codomain(self) -> Any:
         """The parts' codomains."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

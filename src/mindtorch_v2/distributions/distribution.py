@@ -173,7 +173,7 @@ class Distribution:
         """Raise unless `value` can be an argument of `log_prob` and its kin."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
-        first_event = value.dim() - len(self._event_shape)  # type: ignore[attr-defined]
+        first_event = value.dim() - len(self._event_shape)
         if tuple(value.shape[first_event:]) != tuple(self._event_shape):
             raise ValueError("The right-most size of value must match event_shape: "
                              f"{value.shape} vs {self._event_shape}.")

@@ -16,7 +16,7 @@ from ._threads import set_pdeathsig as _prctl_pr_set_pdeathsig
 from ._threads import set_thread_name as _set_thread_name
 from .reductions import init_reductions
 
-__all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
+__all__ = [*_multiprocessing.__all__, "ProcessContext",
            "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "_get_thread_name",
            "_prctl_pr_set_pdeathsig", "_set_thread_name", "connection",
            "get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "set_sharing_strategy",

@@ -28,7 +28,7 @@ def cubic_minimum(first: Trial, second: Trial, bounds: tuple[Any, Any] | None = 
     square = d1**2 - first.slope * second.slope
     if square < 0:
         return (low + high) / 2.0
-    d2 = square.sqrt() if isinstance(square, Tensor) else square**0.5  # type: ignore[attr-defined]
+    d2 = square.sqrt() if isinstance(square, Tensor) else square**0.5
     share = (right.slope + d2 - d1) / (right.slope - left.slope + 2 * d2)
     return min(max(right.step - (right.step - left.step) * share, low), high)
 

@@ -105,7 +105,7 @@ class LBFGS(Optimizer):
         state["H_diag"] = curvature / difference.dot(difference)
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:
         """Up to `max_iter` iterations; returns the loss before them."""
         compute = enable_grad()(closure)
         group = self.param_groups[0]

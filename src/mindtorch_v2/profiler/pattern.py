@@ -128,7 +128,7 @@ def input_dtypes(event: ProfilerEvent) -> tuple[Any, ...]:
 def _op_inputs(event: ProfilerEvent) -> list[Any]:
     if event.tag is not EventType.TorchOp:
         raise AssertionError(f"{event.name} is not an op")
-    return event.extra_fields.inputs  # type: ignore[no-any-return]
+    return event.extra_fields.inputs
 
 
 def _in_unit(time_ns: float) -> str:

@@ -129,7 +129,7 @@ def make_tensor_mismatch_msg(actual: Tensor, expected: Tensor, matches: Tensor, 
     exact = rtol == 0 and atol == 0
     if not actual.dtype.is_floating_point and not actual.dtype.is_complex:
         actual, expected = aten.to(actual, int64), aten.to(expected, int64)
-    difference = aten.abs(actual - expected)  # type: ignore[operator]
+    difference = aten.abs(actual - expected)
     lines = [_head("Tensor-likes", identifier, exact) + _mismatched(matches).rstrip()]
     for name, values, limit in (("absolute", difference, atol), ("relative", difference / aten.abs(expected), rtol)):
         # Only elements that are not close count for the greatest difference.
@@ -329,12 +329,12 @@ class TensorLikePair(Pair):
     def _equalize_attributes(self, actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
         """Both on one device, with one dtype and layout, where a difference is allowed."""
         if actual.device != expected.device:
-            actual, expected = actual.cpu(), expected.cpu()  # type: ignore[attr-defined]
+            actual, expected = actual.cpu(), expected.cpu()
         if actual.dtype != expected.dtype:
             common: dtype = PROMOTION[actual.dtype, expected.dtype]
             actual, expected = aten.to(actual, common), aten.to(expected, common)
         if actual.layout != expected.layout:
-            actual, expected = (one if str(one.layout) == "torch.strided" else one.to_dense()  # type: ignore[attr-defined]
+            actual, expected = (one if str(one.layout) == "torch.strided" else one.to_dense()
                                 for one in (actual, expected))
         return actual, expected
 

@@ -13,7 +13,7 @@ __all__ = ["all_same_mode", "no_dispatch"]
 
 def no_dispatch() -> AbstractContextManager[Any]:
     """Inside, tensors with `__torch_dispatch__` are treated as plain ones."""
-    return DisableTorchDispatch()  # type: ignore[return-value]
+    return DisableTorchDispatch()
 
 
 def all_same_mode(modes: Sequence[Any]) -> bool:

@@ -102,7 +102,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     made = []
     for value in inputs:
         if isinstance(value, Tensor):
-            leaf = value.detach()  # type: ignore[attr-defined]
+            leaf = value.detach()
             leaf.requires_grad = value.requires_grad
             value = leaf
         made.append(value)

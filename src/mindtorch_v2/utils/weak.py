@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary", "ref"]
 
 
-class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
+class WeakIdRef(weakref.ref):
     """A weak reference that is equal to another if both mean the same object; tensors compare by element."""
 
     __slots__ = ("_id",)
@@ -30,7 +30,7 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
 ref = WeakRef = weakref.ref
 
 
-class _WeakHashRef(weakref.ref):  # type: ignore[type-arg]
+class _WeakHashRef(weakref.ref):
     """A weak reference with the hash and equality of its object, which it keeps when the object is gone."""
 
     __slots__ = ("_hash",)
@@ -99,7 +99,7 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
         made.update(self)
         return made
 
-    def __ior__(self, other: Any) -> WeakIdKeyDictionary:  # type: ignore[misc]
+    def __ior__(self, other: Any) -> WeakIdKeyDictionary:
         self.update(other)
         return self
 

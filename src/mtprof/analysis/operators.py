@@ -102,7 +102,7 @@ def operators(analysis: Analysis, by: Sequence[str] = ()) -> list[OperatorRow]:
         rows.append(OperatorRow(
             name=view.names[view.name[kept[at]]], kind=_KIND_WORDS[Kind(int(view.kind[kept[at]]))],
             device=_device_word(number), self_share=float(own_ns / sums[number]) if sums[number] else 0.0,
-            **{name: column[place] for name, column in columns.items()},  # type: ignore[arg-type]
+            **{name: column[place] for name, column in columns.items()},
             shapes=shape_texts[keys[3][at]] if "shape" in by else "",
             module=_text(trace.names, events["module"][row[at]]) if "module" in by else "",
             overload=_text(trace.names, events["overload"][row[at]]) if "overload" in by else "",

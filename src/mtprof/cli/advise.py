@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if options.fail and advice.findings else 0
 
 
-def _show(advice) -> None:  # type: ignore[no-untyped-def]
+def _show(advice) -> None:
     from ..analysis import Verdict
 
     if not advice.findings:

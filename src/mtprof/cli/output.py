@@ -40,7 +40,7 @@ def set_up(options: argparse.Namespace) -> None:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         print(f"mtprof: warning: {one_line(str(message))}", file=sys.stderr)
 
-    warnings.showwarning = show  # type: ignore[assignment]
+    warnings.showwarning = show
 
 
 def colored(stream: TextIO) -> bool:

@@ -179,7 +179,7 @@ class KinetoColumns:
 
     def _fitting(self, table: str, name: str, values: np.ndarray) -> np.ndarray:
         column = TABLES[table].by_name[name]
-        limits = np.iinfo(column.dtype)  # type: ignore[type-var]
+        limits = np.iinfo(column.dtype)
         if len(values) and not limits.min <= int(values.min()) <= int(values.max()) <= limits.max:
             raise ValueError(f"{name} of memory should be an integer of {limits.bits} bits")
         return values

@@ -240,4 +240,4 @@ def scanner() -> Callable[..., Result]:
         from . import _kineto_scan  # type: ignore[attr-defined]
     except ImportError:
         return scan
-    return _kineto_scan.scan  # type: ignore[no-any-return]
+    return _kineto_scan.scan

@@ -95,7 +95,7 @@ def read_top(build: TraceBuilder, tables: Any, base_ns: int) -> None:
 
 def integer(what: str, column: Column, value: Any, base: int = 0) -> int:
     """A number from a file, counted from a base, if the column can hold it."""
-    limits = np.iinfo(column.dtype)  # type: ignore[type-var]
+    limits = np.iinfo(column.dtype)
     if not isinstance(value, int) or not limits.min <= value - base <= limits.max:
         raise ValueError(f"{what} should be an integer of {limits.bits} bits, not {str(value)[:40]!r}")
     return value - base

@@ -132,7 +132,7 @@ class MemoryProfile:
         actions = (None, *Action)
         changes = self.changes
         columns = (changes.time_ns, changes.action, changes.block, changes.version, changes.size_bytes)
-        return tuple((time, actions[action], (self._told_keys[block], version), size)  # type: ignore[misc]
+        return tuple((time, actions[action], (self._told_keys[block], version), size)
                      for time, action, block, version, size in zip(*(column.tolist() for column in columns)))
 
     @cached_property

@@ -441,5 +441,5 @@ def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, 
     if output_mask[2]:
         third = pull.sum((0, *range(2, pull.ndim)), out=empty((pull.shape[1],), pull.dtype))
     nothing = np.empty(0, x.dtype)
-    return tuple(nothing if made is None else made.astype(x.dtype, copy=False)  # type: ignore[return-value]
+    return tuple(nothing if made is None else made.astype(x.dtype, copy=False)
                  for made in (first, second, third))

@@ -214,12 +214,12 @@ class MaskedTensor(Tensor):
         return self.layout == sparse_csr
 
     @property
-    def layout(self) -> Any:  # type: ignore[override]
+    def layout(self) -> Any:
         """The layout of the data."""
         return self._masked_data.layout
 
     @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
+    def is_sparse(self) -> bool:
         """Whether the data is sparse."""
         return self.is_sparse_coo() or self.is_sparse_csr()
 

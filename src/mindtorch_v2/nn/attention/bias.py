@@ -38,7 +38,7 @@ class CausalBias(Tensor):
         if not isinstance(variant, CausalVariant):
             raise AssertionError(f"variant must be a CausalVariant, got {type(variant)}")
         shift = seq_len_kv - seq_len_q if variant is CausalVariant.LOWER_RIGHT else 0
-        made = aten.tril(aten.ones((seq_len_q, seq_len_kv), dtype=bool_), shift).as_subclass(cls)  # type: ignore[attr-defined]
+        made = aten.tril(aten.ones((seq_len_q, seq_len_kv), dtype=bool_), shift).as_subclass(cls)
         made.variant, made.seq_len_q, made.seq_len_kv = variant, seq_len_q, seq_len_kv
         return made
 
@@ -49,7 +49,7 @@ class CausalBias(Tensor):
 
     def _materialize(self, device: DeviceLike = None) -> Tensor:
         """The mask as a plain tensor."""
-        plain: Tensor = self.as_subclass(Tensor)  # type: ignore[attr-defined]
+        plain: Tensor = self.as_subclass(Tensor)
         return plain if device is None else aten.to(plain, device)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:

@@ -65,7 +65,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype 
 def _unmade_through(fn: Callable[[Tensor], Tensor], waiting: Tensor) -> Tensor:
     """A parameter or buffer that waits for its shape, with the dtype and device that a conversion gives."""
     like = fn(aten.empty(0, dtype=waiting.dtype, device=waiting.device))
-    return type(waiting)(waiting.requires_grad, like.device, like.dtype)  # type: ignore[arg-type]
+    return type(waiting)(waiting.requires_grad, like.device, like.dtype)
 
 
 class Convert(Tree):

@@ -25,7 +25,7 @@ Hook = Callable[..., Any]
 IDENTITY_EVENT = event_id("BackwardHookFunction", "op")
 
 
-class HookTable(OrderedDict):  # type: ignore[type-arg]
+class HookTable(OrderedDict):
     """Hooks by id, in the order in which they run."""
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -194,7 +194,7 @@ class State(Tree):
             return  # neither has anything to copy
         if value.ndim == 0 and given.ndim == 1:
             # Files from before zero-dimensional tensors existed hold one-element vectors.
-            given = given[0]  # type: ignore[index]
+            given = given[0]
         if given.shape != value.shape:
             error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
                               f"the shape in current model is {value.shape}.")
@@ -267,7 +267,7 @@ def quoted(names: list[str]) -> str:
 
 def swapped_in(old: Tensor, given: Tensor, assign: bool) -> Tensor:
     """The tensor to exchange `old` with, as the classes of both want it (`module_load`)."""
-    made = old.module_load(given, assign=assign)  # type: ignore[attr-defined]
+    made = old.module_load(given, assign=assign)
     if made is old or made is given:
         raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one of "
                            "the inputs in module_load")
@@ -280,4 +280,4 @@ def assigned(old: Tensor, given: Tensor) -> Tensor:
         return given
     if not isinstance(given, Parameter):
         return Parameter(given, requires_grad=old.requires_grad)
-    return given.requires_grad_(old.requires_grad)  # type: ignore[attr-defined]
+    return given.requires_grad_(old.requires_grad)

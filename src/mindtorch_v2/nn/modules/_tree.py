@@ -105,7 +105,7 @@ class Tree(Registry):
     def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
         """Set for all parameters whether gradients are computed."""
         for parameter in self.parameters():
-            parameter.requires_grad_(requires_grad)  # type: ignore[attr-defined]
+            parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -119,5 +119,5 @@ class Tree(Registry):
             if parameter.grad.grad_fn is not None:
                 aten.detach_(parameter.grad)
             else:
-                parameter.grad.requires_grad_(False)  # type: ignore[attr-defined]
+                parameter.grad.requires_grad_(False)
             aten.zero_(parameter.grad)

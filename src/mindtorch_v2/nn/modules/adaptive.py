@@ -52,7 +52,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.head.reset_parameters()
         for cluster in self.tail:
             for layer in cluster.children():
-                layer.reset_parameters()  # type: ignore[operator]
+                layer.reset_parameters()
 
     def forward(self, input_: Any, target_: Any) -> Any:
         """The log-probability of every target, and minus their mean."""

@@ -102,7 +102,7 @@ class MultiheadAttention(Module):
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         if self._is_one_op(query, key, value, given):
             mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
-            return public._native_multi_head_attention(  # type: ignore[no-any-return]
+            return public._native_multi_head_attention(
                 query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
                 self.out_proj.weight, self.out_proj.bias, mask, need_weights, average_attn_weights, kind)
         turned = self.batch_first and query.ndim == 3

@@ -101,7 +101,7 @@ class TransformerEncoderLayer(Module):
     def _forward_as_one_op(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
         attention = self.self_attn
         merged, kind = attention.merge_masks(mask, padding, src)
-        return public._transformer_encoder_layer_fwd(  # type: ignore[no-any-return]
+        return public._transformer_encoder_layer_fwd(
             src, attention.embed_dim, attention.num_heads, attention.in_proj_weight, attention.in_proj_bias,
             attention.out_proj.weight, attention.out_proj.bias, self.activation_relu_or_gelu == 2, self.norm_first,
             self.norm1.eps, self.norm1.weight, self.norm1.bias, self.norm2.weight, self.norm2.bias,

@@ -17,4 +17,4 @@ def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
-    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)  # type: ignore[attr-defined]
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)

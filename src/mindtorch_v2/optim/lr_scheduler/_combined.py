@@ -99,7 +99,7 @@ def restart(scheduler: LRScheduler) -> None:
     if type(scheduler).step is LRScheduler.step:
         scheduler._update_lr(0)
     elif isinstance(scheduler, _Combined):
-        scheduler.step()  # type: ignore[call-arg]
+        scheduler.step()
     else:
         scheduler.step(0)
 

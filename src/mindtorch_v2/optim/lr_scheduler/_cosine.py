@@ -62,7 +62,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         _warn_get_lr_called_within_step(self)
         return [along_cosine(base, self.eta_min, self.T_cur, self.T_i) for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Go to the next epoch, or to a given one, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0

@@ -90,7 +90,7 @@ def without_open(calls: PairedCalls) -> tuple[PairedCalls, list[OpenCall], list[
     for number in calls.code[rows].tolist():
         code, line, instruction = calls.codes[number]
         shown = 0 if isinstance(code, str) else line_of(code, instruction) if line is None else line
-        base.append((code, shown, 0))  # type: ignore[arg-type]
+        base.append((code, shown, 0))
     over = ~calls.is_open
     rest = replace(calls, code=calls.code[over], start_ns=calls.start_ns[over], end_ns=calls.end_ns[over],
                    is_open=calls.is_open[over])

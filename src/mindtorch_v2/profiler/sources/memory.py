@@ -29,7 +29,7 @@ clock = HOOK["clock"]
 MEMORY_FIELDS = 4  # time, thread, bytes, address
 
 
-class Block(weakref.ref):  # type: ignore[type-arg]
+class Block(weakref.ref):
     """A watched array: it knows its size when the array itself is gone."""
 
     __slots__ = ("address", "identity", "size_bytes")

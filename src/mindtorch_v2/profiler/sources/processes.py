@@ -345,7 +345,7 @@ def _exchange(channels: Sequence[Channel], done: Callable[[Channel], bool], pati
         if not ready:
             return list(waiting.values())
         for pipe in ready:
-            channel = waiting[pipe]  # type: ignore[index]
+            channel = waiting[pipe]
             try:
                 message = channel.message()
             except (EOFError, OSError, pickle.UnpicklingError) as error:
@@ -354,7 +354,7 @@ def _exchange(channels: Sequence[Channel], done: Callable[[Channel], bool], pati
                 channel.keys.clear()
                 Children.channels.discard(channel)
                 channel.close()
-                del waiting[pipe]  # type: ignore[arg-type]
+                del waiting[pipe]
                 continue
             if message is not None:
                 _take(channel, message)

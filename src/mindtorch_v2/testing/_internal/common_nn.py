@@ -88,7 +88,7 @@ class NNTestCase(TestCase):
     def _zero_grad_parameters(self, module: nn.Module) -> None:
         for one in module.parameters():
             if one.grad is not None:
-                one.grad.zero_()  # type: ignore[attr-defined]
+                one.grad.zero_()
 
     def _forward(self, module: Any, input: Any) -> Any:
         return module(*input) if isinstance(input, tuple) else module(input)
@@ -117,7 +117,7 @@ class NNTestCase(TestCase):
 
     def _flatten_tensors(self, x: Any) -> Any:
         if isinstance(x, Tensor):
-            dense: Any = x.to_dense() if x.is_sparse else x  # type: ignore[attr-defined]
+            dense: Any = x.to_dense() if x.is_sparse else x
             return dense.reshape(-1)
         return [self._flatten_tensors(one) for one in x]
 
@@ -239,7 +239,7 @@ class TestBase:
 def _random(size: Any) -> Any:
     if isinstance(size, list):
         return [_random(one) for one in size]
-    return size.double() if isinstance(size, Tensor) else aten.randn(size)  # type: ignore[attr-defined]
+    return size.double() if isinstance(size, Tensor) else aten.randn(size)
 
 
 def _asking(value: Any) -> Any:

@@ -121,7 +121,7 @@ class TensorTracker:
 
     def add(self, tensor: Tensor) -> None:
         """Keep a copy."""
-        self.tensors.append(aten.clone(tensor.detach()))  # type: ignore[no-untyped-call]
+        self.tensors.append(aten.clone(tensor.detach()))
 
     def pop_check_set(self, tensor_to_set: Tensor, testcase: Any,
                       override_assert_eq_kwargs: Options | None = None) -> None:

@@ -540,9 +540,9 @@ def get_function_arglist(func: Callable[..., Any]) -> list[str]:
 
 def copy_func(f: Callable[..., Any]) -> Callable[..., Any]:
     """Another function with the same code."""
-    made = types.FunctionType(f.__code__, f.__globals__, name=f.__name__,  # type: ignore[attr-defined]
-                              argdefs=f.__defaults__, closure=f.__closure__)  # type: ignore[attr-defined]
-    made.__kwdefaults__ = f.__kwdefaults__  # type: ignore[attr-defined]
+    made = types.FunctionType(f.__code__, f.__globals__, name=f.__name__,
+                              argdefs=f.__defaults__, closure=f.__closure__)
+    made.__kwdefaults__ = f.__kwdefaults__
     return functools.update_wrapper(made, f)
 
 

@@ -127,7 +127,7 @@ def multimarginloss_reference(input: Any, target: Any, p: int = 1, margin: float
         by_class = 1 if weight is None else weight[right]
         losses.append(sum(by_class * (margin - row[right] + row[other]).clamp(min=0) ** p
                           for other in range(len(row)) if other != right) / len(row))
-    made = aten.stack(losses)  # type: ignore[arg-type]
+    made = aten.stack(losses)
     return _reduced(made.reshape(target.shape), reduction)
 
 

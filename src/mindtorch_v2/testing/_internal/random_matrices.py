@@ -144,5 +144,5 @@ def random_sparse_pd_matrix(matrix_size: int, density: float = 0.01, dtype: dtyp
                             device: Any = "cpu") -> Any:
     """A sparse matrix with positive eigenvalues: a sparse one times its transpose, and something on the diagonal."""
     half: Tensor = random_sparse_matrix(matrix_size, matrix_size, density, dtype=dtype, device=device)
-    dense: Any = half.to_dense()  # type: ignore[attr-defined]
+    dense: Any = half.to_dense()
     return (dense @ dense.mH + aten.eye(matrix_size, dtype=dtype, device=device)).to_sparse()

@@ -153,7 +153,7 @@ class TestCase(unittest.TestCase):
         """Seed, so that a test does the same alone and among others."""
         set_rng_seed(SEED)
 
-    def assertEqual(self, x: Any, y: Any, msg: Any = None, *, atol: float | None = None,  # type: ignore[override]
+    def assertEqual(self, x: Any, y: Any, msg: Any = None, *, atol: float | None = None,
                     rtol: float | None = None, equal_nan: bool = True, exact_dtype: bool = True,
                     exact_device: bool = False, exact_layout: bool = False, exact_stride: bool = False,
                     exact_is_coalesced: bool = False) -> None:

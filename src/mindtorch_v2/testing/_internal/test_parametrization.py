@@ -116,7 +116,7 @@ def bound(function: Callable[..., Any], arguments: dict[str, Any],
     # What is given already is no argument any more: pytest would look for a fixture of its name.
     kept = [value for key, value in inspect.signature(function).parameters.items() if key not in arguments]
     test.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
-    del test.__wrapped__  # type: ignore[attr-defined]
+    del test.__wrapped__
     result: Callable[..., Any] = test
     for decorate in decorators:
         result = decorate(result)

@@ -165,7 +165,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if not ready:
             self._stop()
             raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
-        worker = by_pipe[ready[0]]  # type: ignore[index]
+        worker = by_pipe[ready[0]]
         try:
             message = worker.results.recv_bytes()
         except (EOFError, OSError):

@@ -46,7 +46,7 @@ def _like_mapping(example: Any, items: dict[Any, Any]) -> Any:
             made = copy.copy(example)
             made.update(items)
             return made
-        return type(example)(items)  # type: ignore[call-arg]
+        return type(example)(items)
     except TypeError:
         return items
 
@@ -59,7 +59,7 @@ def _like_sequence(example: Any, items: list[Any]) -> Any:
             for position, item in enumerate(items):
                 made[position] = item
             return made
-        return type(example)(items)  # type: ignore[call-arg]
+        return type(example)(items)
     except TypeError:
         return items
 

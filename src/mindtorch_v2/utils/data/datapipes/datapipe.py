@@ -15,7 +15,7 @@ Pipe = TypeVar("Pipe", bound=type)
 _MISSING = frozenset({"trace_as_dataframe"})
 
 
-class DataChunk(list):  # type: ignore[type-arg]
+class DataChunk(list):
     """A batch as a list."""
 
     def __init__(self, items: Any) -> None:
@@ -73,14 +73,14 @@ class _Chained:
         """Ask a function for what is pickled of a pipe, given its attributes."""
         if cls.getstate_hook is not None and hook_fn is not None:
             raise RuntimeError("Attempt to override existing getstate_hook")
-        cls.getstate_hook = None if hook_fn is None else staticmethod(hook_fn)  # type: ignore[assignment]
+        cls.getstate_hook = None if hook_fn is None else staticmethod(hook_fn)
 
     @classmethod
     def set_reduce_ex_hook(cls, hook_fn: Callable[[Any], Any] | None) -> None:
         """Ask a function how a pipe is pickled; it may raise NotImplementedError."""
         if cls.reduce_ex_hook is not None and hook_fn is not None:
             raise RuntimeError("Attempt to override existing reduce_ex_hook")
-        cls.reduce_ex_hook = None if hook_fn is None else staticmethod(hook_fn)  # type: ignore[assignment]
+        cls.reduce_ex_hook = None if hook_fn is None else staticmethod(hook_fn)
 
     @classmethod
     def register_datapipe_as_function(cls, function_name: str, cls_to_register: Callable[..., Any],
@@ -145,7 +145,7 @@ def _counted(begin: Callable[[Any], Iterator[Any]]) -> Callable[[Any], PipeItera
         if self._snapshot_state is _SnapshotState.Restored:
             self._snapshot_state = _SnapshotState.Iterating
             restored, self._fast_forward_iterator = self._fast_forward_iterator, None
-            return restored  # type: ignore[no-any-return]
+            return restored
         made = PipeIterator(self, begin(self))
         if not later:
             made.take_over()

@@ -24,7 +24,7 @@ class ConcaterIterDataPipe(IterDataPipe):
             yield from pipe
 
     def __len__(self) -> int:
-        return sum(len(pipe) for pipe in self.datapipes)  # type: ignore[arg-type]
+        return sum(len(pipe) for pipe in self.datapipes)
 
 
 @functional_datapipe("zip")
@@ -40,7 +40,7 @@ class ZipperIterDataPipe(IterDataPipe):
         yield from zip(*self.datapipes, strict=False)
 
     def __len__(self) -> int:
-        return min(len(pipe) for pipe in self.datapipes)  # type: ignore[arg-type]
+        return min(len(pipe) for pipe in self.datapipes)
 
 
 @functional_datapipe("mux")
@@ -55,4 +55,4 @@ class MultiplexerIterDataPipe(IterDataPipe):
             yield from samples
 
     def __len__(self) -> int:
-        return min(len(pipe) for pipe in self.datapipes) * len(self.datapipes)  # type: ignore[arg-type]
+        return min(len(pipe) for pipe in self.datapipes) * len(self.datapipes)

@@ -123,7 +123,7 @@ class _ForkerIterDataPipe(_Shared):
         return _COPIES[self.copy](sample)
 
     def __len__(self) -> int:
-        return len(self.datapipe)  # type: ignore[arg-type]
+        return len(self.datapipe)
 
     def targets(self, sample: Any) -> Iterator[int]:
         """All of them."""
@@ -169,7 +169,7 @@ def _check(name: str, num_instances: int, buffer_size: int) -> None:
 class ForkerIterDataPipe(IterDataPipe):
     """A list of streams that have the same samples, or copies of them: `copy` is None, "shallow" or "deep"."""
 
-    def __new__(cls, datapipe: IterDataPipe, num_instances: int,  # type: ignore[misc]
+    def __new__(cls, datapipe: IterDataPipe, num_instances: int,
                 buffer_size: int = 1000, copy: str | None = None) -> Any:
         """The streams."""
         if copy not in _COPIES:
@@ -185,7 +185,7 @@ class ForkerIterDataPipe(IterDataPipe):
 class DemultiplexerIterDataPipe(IterDataPipe):
     """A list of streams among which a function shares out the samples."""
 
-    def __new__(cls, datapipe: IterDataPipe, num_instances: int,  # type: ignore[misc]
+    def __new__(cls, datapipe: IterDataPipe, num_instances: int,
                 classifier_fn: Callable[[Any], int | None], drop_none: bool = False, buffer_size: int = 1000) -> Any:
         """The streams."""
         check_callable(classifier_fn)

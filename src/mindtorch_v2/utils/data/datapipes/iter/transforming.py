@@ -51,7 +51,7 @@ class MapperIterDataPipe(IterDataPipe):
             yield apply_to_columns(self.fn, sample, self.input_col, self.output_col)
 
     def __len__(self) -> int:
-        return len(self.datapipe)  # type: ignore[arg-type]
+        return len(self.datapipe)
 
 
 @functional_datapipe("collate")
@@ -106,7 +106,7 @@ class BatcherIterDataPipe(IterDataPipe):
             yield self.wrapper_class(batch)
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.datapipe), self.batch_size)  # type: ignore[arg-type]
+        whole, rest = divmod(len(self.datapipe), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
 

@@ -15,7 +15,7 @@ class ShufflerIterDataPipe(Shuffling):
     def __init__(self, datapipe: MapDataPipe, *, indices: list[Any] | None = None) -> None:
         super().__init__()
         self.datapipe = datapipe
-        self.indices = list(range(len(datapipe))) if indices is None else indices  # type: ignore[arg-type]
+        self.indices = list(range(len(datapipe))) if indices is None else indices
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:
@@ -27,7 +27,7 @@ class ShufflerIterDataPipe(Shuffling):
             yield self.datapipe[order.pop()]
 
     def __len__(self) -> int:
-        return len(self.datapipe)  # type: ignore[arg-type]
+        return len(self.datapipe)
 
 
 MapDataPipe.register_function("shuffle", ShufflerIterDataPipe)

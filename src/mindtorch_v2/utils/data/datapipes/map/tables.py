@@ -40,7 +40,7 @@ class MapperMapDataPipe(MapDataPipe):
         return self.fn(self.datapipe[index])
 
     def __len__(self) -> int:
-        return len(self.datapipe)  # type: ignore[arg-type]
+        return len(self.datapipe)
 
 
 @functional_datapipe("concat")
@@ -56,13 +56,13 @@ class ConcaterMapDataPipe(MapDataPipe):
     def __getitem__(self, index: int) -> Any:
         offset = 0
         for pipe in self.datapipes:
-            if index - offset < len(pipe):  # type: ignore[arg-type]
+            if index - offset < len(pipe):
                 return pipe[index - offset]
-            offset += len(pipe)  # type: ignore[arg-type]
+            offset += len(pipe)
         raise IndexError(f"Index {index} is out of range.")
 
     def __len__(self) -> int:
-        return sum(len(pipe) for pipe in self.datapipes)  # type: ignore[arg-type]
+        return sum(len(pipe) for pipe in self.datapipes)
 
 
 @functional_datapipe("zip")
@@ -85,7 +85,7 @@ class ZipperMapDataPipe(MapDataPipe):
         return tuple(found)
 
     def __len__(self) -> int:
-        return min(len(pipe) for pipe in self.datapipes)  # type: ignore[arg-type]
+        return min(len(pipe) for pipe in self.datapipes)
 
 
 @functional_datapipe("batch")
@@ -103,9 +103,9 @@ class BatcherMapDataPipe(MapDataPipe):
         if not 0 <= index < len(self):
             raise IndexError(f"Index {index} is out of bound.")
         first = index * self.batch_size
-        last = min(first + self.batch_size, len(self.datapipe))  # type: ignore[arg-type]
+        last = min(first + self.batch_size, len(self.datapipe))
         return self.wrapper_class([self.datapipe[place] for place in range(first, last)])
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.datapipe), self.batch_size)  # type: ignore[arg-type]
+        whole, rest = divmod(len(self.datapipe), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
