@@ -377,7 +377,7 @@ static int is_dense(PyArrayObject *array)
     return 1;
 }
 
-/* Whether a gradient lies as its leaf does, or row by row where that has gaps. */
+/* Whether a gradient has its leaf's memory order, or is row-major if the leaf has gaps. */
 static int suits(PyObject *grad, PyObject *leaf)
 {
     if (grad == NULL || leaf == NULL || !PyArray_CheckExact(grad) || !PyArray_CheckExact(leaf)) return 0;
@@ -488,7 +488,7 @@ static int evaluate(PyObject *walk, PyObject *state, PyObject *node, int watched
     PyObject *needed = *slot(walk, walk_needed);
     if (needed != Py_None) {
         int found = PySet_Contains(needed, key);
-        if (found <= 0) { /* nothing behind it is wanted */
+        if (found <= 0) { /* no node after it is needed */
             status = found < 0 || (marks != NULL && leave(marks) < 0) ? -1 : 0;
             goto done;
         }

@@ -110,7 +110,7 @@ static size_t attention_back_room(const Attention *how) {
     return (size_t)(2 * rows * how->keys) + most;
 }
 
-/* An item is a head of keys with all queries that use it, so that nobody else adds to its gradients. */
+/* An item is a head of keys with all queries that use it, so that no other thread adds to its gradients. */
 static void attention_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Heads *it = work;
     const Attention *how = it->how;

@@ -8,7 +8,7 @@
 
 #define FLOATS(A) ((float *)PyArray_DATA(A))
 
-/* One number a dimension, for the last `count` of three; one number stands for all. */
+/* One number per dimension, for the last `count` of three; a single number is for all. */
 static int numbers_of(PyObject *o, int count, ptrdiff_t made[3], npy_intp smallest) {
     npy_intp found[NPY_MAXDIMS];
     int given = sizes_of(o, found);

@@ -357,7 +357,7 @@ static PyObject *pad_back(PyObject *self, PyObject *const *args, Py_ssize_t coun
     return padded(args, count, 1);
 }
 
-/* address(array): where it begins */
+/* address(array): its first byte */
 static PyObject *address(PyObject *self, PyObject *array) {
     (void)self;
     if (!PyArray_Check(array)) return wrong("expected an array");

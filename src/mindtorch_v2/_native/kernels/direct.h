@@ -52,7 +52,7 @@ int steps_are_heard(void);
 /* Uninitialised memory in row-major order: `aten::empty`. */
 PyArrayObject *step_empty(int ndim, npy_intp *sizes, int type);
 
-/* The same, to be seen in another shape of as many elements, without a step for that. */
+/* The same array in another shape, without a step. */
 PyArrayObject *step_empty_as(int ndim, npy_intp *sizes, int shown, npy_intp *shape, int type);
 
 /* The same in the shape and type of an array: `aten::empty_like`. */
@@ -71,7 +71,7 @@ int step_zero(PyArrayObject *a);
 /* What is already of type int64, asked to be: `aten::to`. -1 on error. */
 int step_to_int64(PyArrayObject *a);
 
-/* `aten::mkldnn_convolution` of its arguments if somebody hears of it; NULL, without an error if nobody does. */
+/* `aten::mkldnn_convolution` of its arguments if a tap is on; otherwise NULL, without an error. */
 PyObject *step_convolve(PyObject *const args[7]);
 
 /* -- what kernels ask of their arguments -- */
@@ -124,7 +124,7 @@ static inline int sizes_of(PyObject *o, npy_intp *sizes) {
     return (int)count;
 }
 
-/* The numbers of an array, NULL of None; `*fits` becomes 0 for what is no array of float32 with so many elements. */
+/* The numbers of an array, NULL for None; `*fits` becomes 0 unless it is float32 with this many elements. */
 static inline float *floats_or_none(PyObject *o, npy_intp size, int *fits) {
     if (o == Py_None) return NULL;
     if (is_of(o, NPY_FLOAT) && PyArray_SIZE((PyArrayObject *)o) == size) return PyArray_DATA((PyArrayObject *)o);

@@ -43,7 +43,7 @@ int crosses(const float *a, const float *b, ptrdiff_t a_count, ptrdiff_t b_count
     return a < b + b_count && b < a + a_count;
 }
 
-/* Whether `b` is a number or as many last dimensions of `a` as it has. */
+/* Whether `b` is a number or has the shape of the last dimensions of `a`. */
 static int fits(PyArrayObject *a, PyArrayObject *b) {
     int lead = PyArray_NDIM(a) - PyArray_NDIM(b);
     if (lead < 0) return 0;

@@ -14,7 +14,7 @@ int crosses(const float *a, const float *b, ptrdiff_t a_count, ptrdiff_t b_count
 /* Calls that went the shorter way, of one and of two operands, since they were last taken away. */
 extern long long elementwise_calls[2];
 
-/* Whether kernels that stand for functions are on: `switch_elementwise` decides. */
+/* Whether kernels that replace functions are on: `switch_elementwise` decides. */
 extern int elementwise_enabled;
 
 /* Put the type into the module; -1 on error. */

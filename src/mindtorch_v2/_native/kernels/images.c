@@ -514,7 +514,7 @@ static int even_windows(Geometry *it) {
     return 1;
 }
 
-/* An array with an image's leading dimensions and others behind them. */
+/* An array with an image's leading dimensions, followed by others. */
 static PyArrayObject *new_images(PyArrayObject *like, const npy_intp sizes[2], int type) {
     npy_intp shape[NPY_MAXDIMS];
     int ndim = PyArray_NDIM(like);

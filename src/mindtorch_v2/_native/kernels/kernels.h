@@ -86,7 +86,7 @@ typedef struct {
     int reverse;
     const float *weight, *first, *first_cell;
     float *gates, *cells, *squashed, *out;
-    /* The way back. `state_pull` and `cell_pull` come in as the last states' gradients and leave as the first ones'. */
+    /* The backward. `state_pull` and `cell_pull` hold the last states' gradients, and then the first ones'. */
     const float *pull;
     float *slopes, *state_pull, *cell_pull;
 } Recurrent;

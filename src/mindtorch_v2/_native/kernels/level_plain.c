@@ -1,4 +1,4 @@
-/* The instructions that the compiler was told to use: on x86-64 what every such processor has, on ARM NEON. */
+/* The compiler's default instructions: on x86-64 those of every such processor, on ARM NEON. */
 #define LEVEL kernels_plain
 #define LEVEL_NAME "plain"
 #define LANES 4

@@ -330,7 +330,7 @@ static PyObject *scan_extreme(PyObject *self, PyObject *const *args, Py_ssize_t 
         return (PyObject *)made;                                                                                       \
     } while (0)
 
-/* to(a, dtype): numbers as floats of as many or fewer bits, booleans as integers */
+/* to(a, dtype): numbers as floats of at most as many bits, booleans as integers */
 static PyObject *to_dtype(PyObject *const *args, Py_ssize_t count) {
     if (count != 2 || !PyArray_CheckExact(args[0]) || !PyArray_DescrCheck(args[1])) return LEFT;
     PyArrayObject *a = (PyArrayObject *)args[0];

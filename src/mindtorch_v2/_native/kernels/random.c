@@ -108,7 +108,7 @@ WITH_FMA static void box_muller(float *block, float std, float mean) {
     for (int i = 0; i < HALF; i++) block[HALF + i] = fmaf(radius[i] * sine[i], std, mean);
 }
 
-/* 16 elements or more: uniforms everywhere, blocks of 16 made normal; of a rest, the last 16 are drawn anew. */
+/* 16 elements or more: uniforms everywhere, blocks of 16 made normal; if some remain, the last 16 are drawn again. */
 static void normals(bitgen_t *bits, float *made, npy_intp count, float std, float mean) {
     for (npy_intp i = 0; i < count; i++) made[i] = unit_float(bits);
     npy_intp whole = count - count % BLOCK;

@@ -279,7 +279,7 @@ static PyObject *ctc_back(PyObject *self, PyObject *const *args, Py_ssize_t coun
     Py_RETURN_NONE;
 }
 
-/* What a call of `ctc_loss` or of its backward says, with memory of its own, `held`. */
+/* The arguments of `ctc_loss` or of its backward, and memory for them, `held`. */
 typedef struct {
     Ctc it;
     void *held;
@@ -367,7 +367,7 @@ static PyObject *ctc_loss(PyObject *const *args, Py_ssize_t count) {
             int64_t heard = it.inputs[n], wanted = it.wanted[n];
             const float *last = it.alpha + (n * it.times + (heard ? heard - 1 : 0)) * it.count;
             float likely = sum_of_logs(last[2 * wanted], wanted ? last[2 * wanted - 1] : -INFINITY);
-            /* Nothing heard: that is certain if nothing was to be said, else impossible. */
+            /* Without input, an empty target is certain and any other impossible. */
             ((float *)PyArray_DATA(loss))[n] = heard ? -likely : wanted ? INFINITY : 0.0f;
         }
     }

@@ -81,7 +81,7 @@ static PyObject *one_transform(enum Spectrum kind, PyObject *const *args, int in
         by < 0 || by > 2 || !PyArray_SIZE(a) || PyArray_SIZE(a) > MANY)
         return LEFT;
     int ndim = PyArray_NDIM(a), dim = (int)(dims[0] < 0 ? dims[0] + ndim : dims[0]);
-    if (dim != ndim - 1) return LEFT; /* along another dimension the result lies differently */
+    if (dim != ndim - 1) return LEFT; /* along another dimension the result has another memory order */
     npy_intp given = PyArray_DIM(a, dim), total = kind == HALF_TO_REAL ? last : given;
     if (total < 1 || total > FEW_PLACES || !known_roots[total] || (kind == HALF_TO_REAL && given != total / 2 + 1))
         return LEFT;

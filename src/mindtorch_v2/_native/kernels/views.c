@@ -57,7 +57,7 @@ static PyObject *from_strides(PyObject *const *args, Py_ssize_t count) {
     return (PyObject *)made;
 }
 
-/* Strides in bytes with which memory that lies as `a` reads as `wanted`; 0 if that needs a copy. */
+/* Strides in bytes with which the memory of `a` has the shape `wanted`; 0 if that needs a copy. */
 static int strides_as(PyArrayObject *a, int ndim, const npy_intp *wanted, npy_intp *strides) {
     int target = ndim - 1, last = PyArray_NDIM(a) - 1;
     npy_intp chunk = 1, base = last < 0 ? PyArray_ITEMSIZE(a) : PyArray_STRIDE(a, last);

@@ -211,7 +211,7 @@ static PyObject **shelf(Depot *self, long long stream, int pool)
     return NULL;
 }
 
-static bool settled(const Depot *self) /* no half-done change, nobody watches, nothing waits */
+static bool settled(const Depot *self) /* no half-done change, no observer, nothing waits */
 {
     return !self->busy && absent(self->watch) && self->statistics && PyObject_TypeCheck(self->statistics, &TallyType)
         && !((Tally *)self->statistics)->waiting;
@@ -466,7 +466,7 @@ typedef struct {
     vectorcallfunc call;
     PyObject *python, *failed, *name;
     void *plan, *run;
-    int count, place; /* place: the argument that says where it runs */
+    int count, place; /* place: the argument that gives its device */
     char words[MAX_ARGUMENTS + 1];
 } Operator;
 
@@ -631,7 +631,7 @@ static int launch(Operator *op, PyObject *const *args, const Described *const *k
     }
     PyEval_RestoreThread(thread);
     if (code == 0 && size) {
-        /* It goes back at once: what takes it next is queued behind on the same stream. */
+        /* It is freed at once: its next user is queued later on the same stream. */
         PyObject *workspace = depot_take_now((Depot *)where->depot, (long long)size, (long long)(uintptr_t)stream);
         if (!workspace) { answer = -1; goto done; }
         long long pointer = 0;

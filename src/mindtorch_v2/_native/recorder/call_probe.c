@@ -181,7 +181,7 @@ probe_install_on(CallProbe *self, PyObject *argument)
     PyThreadState *other = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
     while (other != NULL && other->thread_id != ident)
         other = PyThreadState_Next(other);
-    /* A probe that is retired is there until the thread's next event, which may come after the next recording. */
+    /* A retired probe stays until the thread's next event, which may come after the next recording. */
     if (other == NULL || (other->c_profilefunc != NULL && !(other->c_profilefunc == on_event &&
                                                             ((CallProbe *)other->c_profileobj)->retired)))
         Py_RETURN_FALSE;

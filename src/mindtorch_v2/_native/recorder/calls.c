@@ -85,7 +85,7 @@ book_kind(CallBook *book, PyCodeObject *code)
     return kind;
 }
 
-/* The line of an instruction, the function's first where it has none; -1 with an exception. */
+/* The line of an instruction, the function's first if it has none; -1 with an exception. */
 long
 book_line(CallBook *book, PyCodeObject *code, long instruction)
 {

@@ -14,7 +14,7 @@ enum { NONE = 1, FALSE_, TRUE_, INTEGER, FLOAT, COMPLEX, TEXT, TENSOR, SEQUENCE,
 
 static PyTypeObject *tensor_type;
 static PyObject *descriptions;   /* the list that numbers are positions in, or NULL */
-static PyObject *constant_types; /* classes of immutable values that are told apart by identity */
+static PyObject *constant_types; /* classes of immutable values that are distinguished by identity */
 static Py_ssize_t array_offset;
 /* Objects whose address is part of a key. They are kept alive, or another object could get the address. */
 static PyObject *pins;

@@ -330,7 +330,7 @@ native_open(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count
 
 int describing;
 
-/* The number of the description of an op's arguments, -1 if nobody wants it, -2 with an exception. */
+/* The number of the description of an op's arguments, -1 if it is not needed, -2 with an exception. */
 static int64_t
 inputs_of(PyObject *describer, PyObject *const *values, Py_ssize_t count)
 {

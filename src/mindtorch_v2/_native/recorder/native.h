@@ -82,7 +82,7 @@ PyObject *describe_values(PyObject *describer, PyObject *const *values, Py_ssize
 int uses_are_noted(void);
 int note_uses(PyObject *const *values, Py_ssize_t count);
 
-/* lines.c: the line of the user's program that runs now; 0 if nobody wants it or none is known, -1 with an exception. */
+/* lines.c: the line of the user's program that runs now; 0 if it is not needed or unknown, -1 with an exception. */
 int64_t current_line(void);
 PyObject *native_lines(PyObject *module, PyObject *argument);
 /* A line travels in the upper part of a sequence number, which is -1 at least; 0 leaves it as it is. */

@@ -61,7 +61,7 @@ is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* A string, from its opening quote to behind the closing one. `token` gets what is between them. */
+/* A string, with both quotes. `token` gets what is between them. */
 static int
 string(Input *in, Token *token, int *escaped)
 {
@@ -243,7 +243,7 @@ nanoseconds(Input *in, Token token, int64_t *result)
     }
     for (; p < end && DIGIT(p); p++, digits++)
         if ((us = us * 10 + (*p - '0')) > MOST_US)
-            break; /* there may be an exponent; else this is what is told */
+            break; /* there may be an exponent; otherwise this is the error */
     if (p == end || *p == '.') {
         int64_t unit = 100;
         if (p < end)
@@ -612,7 +612,7 @@ scan(PyObject *self, PyObject *args)
     if ((result.others = PyList_New(0)) == NULL)
         goto done;
     Input in = {data.buf, (const char *)data.buf + begin, (const char *)data.buf + data.len, NULL, {NULL, 0}};
-    const char *safe = in.at; /* behind the last whole event */
+    const char *safe = in.at; /* after the last complete event */
     Py_ssize_t count = 0;
     int closed = 0;
     while (count < room) {

@@ -55,7 +55,7 @@ EXPORT int aclrtMemcpy(void *to, size_t room, const void *from, size_t size, int
     Task task = {.kind = TASK_COPY};
     CHECK(plan(&task, to, room, from, size, kind, context));
     if (fault_hits(FAULT_MEMCPY)) return fail(E_INTERNAL, "aclrtMemcpy: failed (injected fault)");
-    /* Its own time on the device, beside all streams: the clock goes on by the copy's length. */
+    /* Its own time on the device, outside all streams: the clock advances by the copy's length. */
     const Model *model = &settings.model;
     uint64_t submit = ticks_now(context->device);
     char *target = task.copy.to_serial ? device_bytes(to) : to;
@@ -93,7 +93,7 @@ EXPORT int aclrtMemcpyAsync(void *to, size_t room, const void *from, size_t size
     bool wait = task->copy.pageable;
     int copy_kind = task->copy.kind;
     CHECK(stream_submit(stream, task));
-    if (wait) CHECK(stream_synchronize(stream, -1)); /* only pinned memory can be copied behind the caller's back */
+    if (wait) CHECK(stream_synchronize(stream, -1)); /* only pinned memory can be copied after the call returns */
     mspti_copy(trace_kind(copy_kind), size, start, context->device, stream->id, true);
     return OK;
 }

@@ -189,7 +189,7 @@ static void unused_lock(void)
 
 static void unused_unlock(void) { __atomic_clear(&unused_taken, __ATOMIC_RELEASE); }
 
-static aclOpExecutor *used_before(int room, int at_least) /* lock held; NULL if there are not so many */
+static aclOpExecutor *used_before(int room, int at_least) /* lock held; NULL if there are fewer */
 {
     aclOpExecutor *executor = unused[room].first;
     if (!executor || unused[room].count <= at_least) return NULL;

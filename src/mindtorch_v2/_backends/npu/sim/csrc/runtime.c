@@ -121,7 +121,7 @@ EXPORT const char *aclrtGetSocName(void)
     return settings.soc;
 }
 
-/* Says in words that no hardware is behind this library. */
+/* States that no hardware is behind this library. */
 EXPORT const char *mtsimBanner(void)
 {
     return "mindtorch_v2 NPU simulator: an Ascend 910B-like device modelled in software, times are simulated";

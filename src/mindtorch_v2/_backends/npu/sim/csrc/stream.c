@@ -230,7 +230,7 @@ void *stream_worker(void *argument)
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         await_work(stream);
-        Task *task = stream->first; /* all that there is: nobody asks about a part of what was queued */
+        Task *task = stream->first; /* everything: nothing asks about a part of the queued work */
         if (!task) break;
         stream->first = stream->last = NULL;
         uint64_t ended = stream->end_ticks, done = 0;
