@@ -18,7 +18,7 @@ from ._backends.base import empty_array, resolved
 from ._backends.cpu.view import as_strided as strided_view
 from ._backends.geometry import row_major, span_bytes
 from ._backends.hollow import hollow
-from ._backends.sparse import SparseArray
+from ._backends.sparse import COO, SparseArray
 from ._construct import construct
 from ._construct import tensor as make_tensor
 from ._device import CPU, DeviceLike
@@ -322,11 +322,21 @@ def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None, device: D
 
 
 def new(self: Tensor, *args: Any, device: DeviceLike = None, size: Any = None, **unknown: Any) -> Tensor:
-    """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor."""
+    """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor; sparse if this one is."""
     check_options(self.device.type, device, unknown)
+    if isinstance(self._a, SparseArray) and self._a.layout == COO:
+        return _new_sparse(self, args, size)
     if size is not None:
         return aten.empty(tuple(size), dtype=self.dtype)
     return construct(self.dtype, args)
+
+
+def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any) -> Tensor:
+    if len(args) > 1 and isinstance(args[0], Tensor) and isinstance(args[1], Tensor):
+        return aten.sparse_coo_tensor(*args) if size is None else aten.sparse_coo_tensor(*args, size)
+    if size is None:
+        size = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args or (0,)
+    return aten.sparse_coo_tensor(tuple(size), dtype=self.dtype)
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:

@@ -55,6 +55,10 @@ CALLS = {
     "clone": lambda t, a, x: a.clone().to_dense(),
     "power": lambda t, a, x: (a.coalesce() ** 2).to_dense(),
     "old constructor": lambda t, a, x: t.sparse.FloatTensor(t.tensor(INDICES), t.ones(5), t.Size([3, 4])).to_dense(),
+    "new": lambda t, a, x: a.new(a._indices(), a._values() * 2, a.size()).to_dense(),
+    "new of a size": lambda t, a, x: t.tensor([*a.new(2, 3).shape, a.new(2, 3)._nnz(), a.new().numel(), a.new(
+        a.size()).is_sparse]),
+    "of a size": lambda t, a, x: t.sparse_coo_tensor((2, 3)).to_dense(),
     "to_sparse": lambda t, a, x: t.eye(3).to_sparse().to_dense(),
     "sparse rows": lambda t, a, x: t.tensor([[0.0, 0.0], [1.0, 0.0]]).to_sparse(1)._values(),
     "size from indices": lambda t, a, x: t.sparse_coo_tensor(INDICES, [1.0, 2.0, 3.0, 4.0, 5.0]).to_dense(),
