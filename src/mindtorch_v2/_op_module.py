@@ -24,7 +24,7 @@ def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
         made = called(*args, **kwargs)
         return made if out is None else write_results(op, out, made, args if module == "special" else ())
 
-    function.__name__ = function.__qualname__ = name
+    function.__name__ = function.__qualname__ = op
     function.__module__ = f"torch.{module}"
     function.__doc__ = f"`torch.{module}.{name}`: the op `aten::{op}`."
     for noted in LOOKUPS:

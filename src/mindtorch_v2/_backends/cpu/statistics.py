@@ -161,7 +161,7 @@ def logsumexp(a: Array, dim: Dims, keepdim: bool) -> Array:
 def _pick(a: Array, index: Array, axis: int, scalar: bool, keepdim: bool) -> tuple[Array, Array]:
     chosen = taken_along(a, index, axis)
     # The positions may be a window on all sorted ones: the result is in row-major order in its own memory.
-    chosen, index = np.ascontiguousarray(chosen), np.ascontiguousarray(index)
+    chosen, index = np.ascontiguousarray(chosen), np.array(index, order="C")
     if scalar or not keepdim:
         return chosen.squeeze(axis), index.squeeze(axis)
     return chosen, index
