@@ -27,7 +27,7 @@ from .observer import tell_refusal
 from .out_rules import EXACT
 from .overload_names import takes_several
 from .overriding import PACKAGE, NobodyAnswers, Taken, claim, faces
-from .promotion import NO_NUMBER, check_cast, number_array, result_dtype
+from .promotion import NO_NUMBER, check_cast, no_room, number_array, result_dtype
 from .registry import Op
 from .schema import as_given
 
@@ -82,7 +82,14 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             place = "" if argument.keyword_only else f" (position {position})"
             return not_a_call(op, form, values, f"argument '{argument.python_name}'{place} must be {wanted}, "
                               f"not {type(value).__name__}")
+    if isinstance(error, TypeError) and str(error).startswith(NO_NUMBER):
+        return not_a_call(op, form, values, str(error))
     tensors = [v for v in values if isinstance(v, Tensor)]
+    if is_foreign(error) and any(type(v) is complex and a.type.rstrip("?") == "Scalar"
+                                 for a, v in zip(arguments, values)) and (
+            tensors and not any(t.dtype.is_complex for t in tensors)):
+        refused = no_cast(op, values, form, sys._getframe(1).f_locals.get("out"))
+        return refused or no_room(tensors[0]._a.dtype)
     if any(type(t._a) is not np.ndarray for t in [*tensors, *listed(values)]):
         out = sys._getframe(1).f_locals.get("out")
         settled = on_plain_operands(op, values, form, out) or on_devices(op, values, form, out)
@@ -176,7 +183,8 @@ def wrong_kind(kind: str, value: Any) -> str | None:
         return wanted
     if wanted == "int" and isinstance(value, bool):
         return wanted
-    wrong = (str, bytes, dict, list, tuple) if wanted != "int" else (str, bytes, dict, list, tuple, float)
+    more = {"int": (float, complex), "float": (complex,)}.get(wanted or "", ())
+    wrong = (str, bytes, dict, list, tuple, *more)
     return wanted if wanted is not None and isinstance(value, wrong) else None
 
 

@@ -39,7 +39,8 @@ _SEVERAL = {
         fake_quantize_per_tensor_affine fill fill_ float_power fmod ge greater greater_equal gru gt histogramdd hsplit
         index_fill isin le lerp less less_equal linspace logspace lstm lt masked_fill moveaxis movedim nanquantile
         narrow ne not_equal pow quantile randint_like remainder result_type rnn_relu rnn_tanh rsub scatter searchsorted
-        std std_mean tensor_split var var_mean view_copy vsplit xlogy xlogy_""",
+        special_xlog1py special_xlogy special_zeta std std_mean tensor_split var var_mean view_copy vsplit xlogy
+        xlogy_""",
     "0234567": """arange bernoulli count_nonzero cumulative_trapezoid eye gradient hamming_window kaiser_window rand
         rand_like randn randn_like randperm repeat_interleave squeeze squeeze_copy trapezoid trapz""",
     "02367": "argsort mean", "1": "atleast_1d atleast_2d atleast_3d", "023456": "bartlett_window blackman_window "

@@ -118,6 +118,16 @@ def check_integer(value: int) -> None:
         raise OverflowError("can't convert negative int to unsigned")
 
 
+C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+           "int32": "int", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+
+
+def no_room(wanted: np.dtype) -> RuntimeError:
+    """The error for a number that a dtype cannot hold."""
+    return RuntimeError(f"value cannot be converted to type {C_NAMES.get(wanted.name, wanted.name + '_t')} without "
+                        "overflow")
+
+
 def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
     """A 0-d array of a number in a dtype, cached. Integers wrap around, as in a C cast."""
     key = (value, type(value), wanted)
@@ -125,6 +135,10 @@ def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
     if found is None:
         if type(value) is int:
             check_integer(value)
+        elif value is None:
+            raise TypeError(f"{NO_NUMBER}, got NoneType")
+        elif isinstance(value, complex) and value.imag and wanted.kind not in "cb":
+            raise no_room(wanted)
         if wanted.kind in "iu" and isinstance(value, (int, np.integer)):
             bits = wanted.itemsize * 8
             found = np.array(int(value) & ((1 << bits) - 1), f"u{wanted.itemsize}").view(wanted)
@@ -140,10 +154,6 @@ def _of_category(number: dtype, own: dtype) -> dtype:
     return own.to_complex() if own.category == FLOAT else number
 
 
-C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-           "int32": "int", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-
-
 def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
     """`scalar_array` of a number to store; a number that the dtype cannot hold is an error, as in PyTorch."""
     if type(value) is int:
@@ -153,8 +163,7 @@ def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
     else:
         held = (0 if wanted.kind == "u" else -128) <= value <= 127 or _holds(value, wanted)
     if not held:
-        raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(wanted.name, wanted.name + '_t')} without "
-                           "overflow")
+        raise no_room(wanted)
     return scalar_array(value, wanted)
 
 

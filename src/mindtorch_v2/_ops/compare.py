@@ -106,7 +106,7 @@ def _isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: b
     if self.dtype is not other.dtype:
         raise RuntimeError(f"{_old_name(self)} did not match {_old_name(other)}")
     for position, (name, value) in enumerate((("rtol", rtol), ("atol", atol)), start=3):
-        if isinstance(value, Tensor) and value.requires_grad:
+        if isinstance(value, Tensor) and (value.requires_grad or value.ndim):
             raise TypeError(f"isclose(): argument '{name}' (position {position}) must be float, not Tensor")
     if rtol < 0 or atol < 0:
         which, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)

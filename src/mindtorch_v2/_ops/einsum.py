@@ -295,9 +295,9 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other
     for given_a, given_b, a, b in zip(dims_self, dims_other, first, second, strict=True):
         have, want = self._a.shape[a], other._a.shape[b]
         if want == 1:
-            self = aten.sum(self, (a,), True)
+            self = aten.sum(self, (a,), True, dtype=self.dtype)
         elif have == 1:
-            other = aten.sum(other, (b,), True)
+            other = aten.sum(other, (b,), True, dtype=other.dtype)
         elif have != want:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {have} in dim {given_a} and "
                                f"second has size {want} in dim {given_b}")

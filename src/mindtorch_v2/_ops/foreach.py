@@ -36,12 +36,19 @@ WITH_ALPHA = ("add", "sub")
 WITH_TENSOR = ("add", "mul", "div")
 
 
+def wrong_call(name: str, kinds: str, said: str) -> TypeError:
+    """The error for arguments that fit none of the forms of a function."""
+    return TypeError(f"{name}() received an invalid combination of arguments - got ({kinds}), but expected one of its "
+                     f"forms: {said}")
+
+
 def check_list(tensors: Any, name: str) -> None:
     """The first argument is a list of at least one tensor."""
     if not isinstance(tensors, (list, tuple)):
-        raise TypeError(
-            f"{name}(): argument 'self' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
-        )
+        kind = "Tensor" if isinstance(tensors, Tensor) else type(tensors).__name__
+        said = f"argument 'self' (position 1) must be tuple of Tensors, not {kind}"
+        several = name.removeprefix("_foreach_").rstrip("_") not in (*UNARY, "copy", "zero", "clone", "norm", "max")
+        raise wrong_call(name, kind, said) if several else TypeError(f"{name}(): {said}")
     if not tensors:
         raise RuntimeError("Tensor list must have at least one tensor.")
 
@@ -177,19 +184,22 @@ def _declare_binary(name: str, suffix: str) -> None:
 
     def run(self: Any, other: Any = None, *, alpha: Any = 1, scalar: Any = None, scalars: Any = None) -> Any:
         other = next((v for v in (other, scalar, scalars) if v is not None), None)
-        if other is None:
-            raise TypeError(f"{public}() missing 1 required positional argument: 'other'")
+        if other is None or type(other) is str:
+            raise wrong_call(public, f"{type(self).__name__}, {type(other).__name__}", "the second argument is a "
+                             "number, or a list of numbers or of tensors")
         options = {} if alpha == 1 else {"alpha": alpha}
         if isinstance(other, Tensor) and name not in WITH_TENSOR and not other.ndim:
             other = other.item()
         if isinstance(other, Tensor):
             if name not in WITH_TENSOR:
-                raise TypeError(f"{public}() takes a number, a list of numbers or a list of tensors, not a Tensor")
+                raise wrong_call(public, f"{type(self).__name__}, Tensor", "the second argument is a number, or a list "
+                                 "of numbers or of tensors")
             return getattr(aten, f"{public}__Tensor")(self, other, **options)
         if holds_tensors(other):
             return getattr(aten, f"{public}__List")(self, other, **options)
         if options:
-            raise TypeError(f"{public}() takes alpha only with tensors")
+            raise wrong_call(public, f"{type(self).__name__}, {type(other).__name__}, alpha={type(alpha).__name__}",
+                             "alpha goes with tensors")
         return getattr(aten, f"{public}__{'ScalarList' if is_list(other) else 'Scalar'}")(self, other)
 
     _publish(public, run)
@@ -241,8 +251,13 @@ def _declare_pointwise(name: str, suffix: str) -> None:
     _declare(f"{public}.ScalarList({lists}, Scalar[] scalars) -> {returns}", composite=by_scalars, where="n")
     _declare(f"{public}.Tensor({lists}, Tensor scalars) -> {returns}", composite=by_tensor, where="n")
 
-    def run(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> Any:
-        value = value if scalars is None else scalars
+    def run(self: Any, tensor1: Any, tensor2: Any, *factor: Any, value: Any = 1, scalars: Any = None) -> Any:
+        if factor or scalars is not None:
+            value, = factor or (scalars,)
+        elif isinstance(value, Tensor) and not value.ndim:
+            value = value.item()  # by name, it is a number
+        if type(value) is str:
+            raise wrong_call(public, "list, list, list, str", "the last argument is a number, or one for each tensor")
         kind = "Tensor" if isinstance(value, Tensor) else "ScalarList" if is_list(value) else "Scalar"
         return getattr(aten, f"{public}__{kind}")(self, tensor1, tensor2, value)
 
@@ -311,6 +326,10 @@ def _declare_pow(suffix: str) -> None:
     def run(self: Any, exponent: Any) -> Any:
         if not inplace and not is_list(self) and not isinstance(self, Tensor):
             return aten._foreach_pow__ScalarAndTensor(self, exponent)
+        if exponent is None or type(exponent) is str or (isinstance(exponent, Tensor) and exponent.ndim):
+            kind = "Tensor" if isinstance(exponent, Tensor) else type(exponent).__name__
+            raise wrong_call(public, f"{type(self).__name__}, {kind}", "the exponent is a number, or a list of numbers "
+                             "or of tensors")
         kind = "List" if holds_tensors(exponent) else "ScalarList" if is_list(exponent) else "Scalar"
         return getattr(aten, f"{public}__{kind}")(self, exponent)
 

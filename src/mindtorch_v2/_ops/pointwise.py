@@ -24,10 +24,11 @@ def _zeros(grad: Tensor) -> Any:
 
 
 def unary(name: str, cpu: Any, formula: Callable[..., Any] | None = None, *, promote: str | None = "float",
-          node: str | None = None, inplace: bool = True, where: str = "fm", meta: str = "same") -> None:
+          node: str | None = None, inplace: bool = True, where: str = "fm", meta: str = "same",
+          **more: Any) -> None:
     """Declare a function of one tensor; `meta` is "broadcast" where the result's dtype may not be the operand's."""
     declare(f"{name}(Tensor self) -> Tensor", cpu=elements.shared(cpu), promote=promote, inplace=inplace, meta=meta,
-            node=node, where=where, grad={"self": formula} if formula is not None else None)
+            node=node, where=where, grad={"self": formula} if formula is not None else None, **more)
 
 
 # -- exponentials and roots ----------------------------------------------------------------------------------------
@@ -110,9 +111,10 @@ unary("atan", np.arctan, lambda grad, self: grad / conj(self * self + 1))
 unary("sinh", np.sinh, lambda grad, self: grad * conj(aten.cosh(self)))
 unary("cosh", np.cosh, lambda grad, self: grad * conj(aten.sinh(self)))
 unary("tanh", elements.tanh, lambda grad, result: aten.tanh_backward(grad, result))
-unary("asinh", np.arcsinh, lambda grad, self: grad * conj(aten.rsqrt(aten.pow(self, 2) + 1)))
-unary("acosh", np.arccosh, _acosh_backward)
-unary("atanh", np.arctanh, lambda grad, self: grad / conj(1 - aten.pow(self, 2)))
+unary("asinh", np.arcsinh, lambda grad, self: grad * conj(aten.rsqrt(aten.pow(self, 2) + 1)),
+      inplace_node="AsinhBackward1")
+unary("acosh", np.arccosh, _acosh_backward, inplace_node="AcoshBackward1")
+unary("atanh", np.arctanh, lambda grad, self: grad / conj(1 - aten.pow(self, 2)), inplace_node="AtanhBackward1")
 unary("sinc", kernels.sinc, _sinc_backward)
 unary("deg2rad", kernels.degrees_to_radians, lambda grad: grad * (math.pi / 180.0), node="Deg2RadBackward0")
 unary("rad2deg", kernels.radians_to_degrees, lambda grad: grad * (180.0 / math.pi), node="Rad2DegBackward0")

@@ -119,13 +119,17 @@ def _add_quotient(a: Array, b: Array, c: Array, value: Any) -> Array:
     return np.add(a, np.true_divide(scaled, c))
 
 
+def _whole(value: Any, dtype: np.dtype) -> Any:
+    return stored_scalar(value if isinstance(value, complex) else int(value), dtype).item()
+
+
 @broadcasting
 def addcmul(a: Array, b: Array, c: Array, value: Any) -> Array:
     """`a + value b c`."""
     a, b, c = promote_list([a, b, c])
     if a.dtype == np.bool_:
         raise unsupported("addcmul_cpu_out", a.dtype)
-    return _add_product(a, b, c, value if a.dtype in FLOAT_DTYPES else stored_scalar(int(value), a.dtype).item())
+    return _add_product(a, b, c, value if a.dtype in FLOAT_DTYPES else _whole(value, a.dtype))
 
 
 @broadcasting
