@@ -59,9 +59,15 @@ class _NoTensor:
 
 
 NO_TENSOR = _NoTensor()
+NUMBERS = frozenset({bool, int, float, complex, type(None)})
 SCALAR_TYPES = frozenset(d.type for d in promotion.FROM_NUMPY)
 np_array = np.array
 ndarray = np.ndarray
+
+
+def number_of(value: Any) -> Any:
+    """The number in a tensor that was given for one; other values as they are."""
+    return value.item() if isinstance(value, Tensor) else value
 
 
 def number_tensor(value: Any) -> Tensor:
@@ -263,7 +269,9 @@ NAMES.update(
         "FLOAT32": promotion.FLOAT32,
         "FLOAT_DTYPES": promotion.FLOAT_DTYPES,
         "NO_TENSOR": NO_TENSOR,
+        "NUMBERS": NUMBERS,
         "NUMBER_PLANS": promotion.NUMBER_PLANS,
+        "ONE": 1,
         "WIDE_PLANS": promotion.WIDE_PLANS,
         "TENSOR_TYPES": TENSOR_TYPES,
         "Taken": Taken,
@@ -295,6 +303,7 @@ NAMES.update(
         "leaf_edge": leaf_edge,
         "ndarray": np.ndarray,
         "new": new,
+        "number_of": number_of,
         "original": original,
         "promote_arrays": promotion.promote_arrays,
         "promote_list": promotion.promote_list,

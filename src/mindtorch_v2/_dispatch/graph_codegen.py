@@ -128,7 +128,13 @@ class GraphWriter:
             raise TypeError(f"{self.facts.key}: formula asks for unknown {parameter!r}")
         if any(a.name == parameter and a.type == "Any" for a in self.schema.arguments):  # tensors that index
             return f"save_list({names[parameter]})", True
-        return names[parameter], False
+        kind, default = next((a.type, a.default) for a in self.schema.arguments if a.name == parameter)
+        name = names[parameter]
+        if kind in ("Scalar", "Scalar?") and "Scalar" not in self.facts.key:
+            # A tensor that was given for a number may change before backward. Most calls leave an alpha at its 1.
+            first = f"{name} is ONE or " if default == "1" else ""
+            return f"{name} if {first}type({name}) in NUMBERS else number_of({name})", False
+        return name, False
 
     def output(self, number: int) -> str:
         return "t_" if len(self.schema.returns) == 1 else f"t_[{number}]"

@@ -133,6 +133,8 @@ def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
     key = (value, type(value), wanted)
     found = SCALARS.get(key)
     if found is None:
+        if hasattr(value, "_a"):
+            return scalar_array(value.item(), wanted)  # a tensor is no key: its number may change
         if type(value) is int:
             check_integer(value)
         elif value is None:

@@ -288,7 +288,7 @@ def nan_to_num(a: Array, nan: float | None, posinf: float | None, neginf: float 
     limits = _limits(a.dtype)
     high = limits if posinf is None else posinf
     low = -limits if neginf is None else neginf
-    result = np.where(np.isnan(a), np.array(0.0 if nan is None else nan, a.dtype), a)
+    result = np.where(np.isnan(a), np.array(0.0 if nan is None else float(nan), a.dtype), a)
     result = np.where(np.isposinf(a) if a.dtype.kind == "f" else a == np.inf, np.array(high, a.dtype), result)
     return np.where(np.isneginf(a) if a.dtype.kind == "f" else a == -np.inf, np.array(low, a.dtype), result)
 
