@@ -111,7 +111,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         for one, value in zip(out, result):
             write_out(op, one, value, inputs)
         # The fields of the result have their names here too.
-        return out if type(result) in (tuple, list) else type(result).written(out)
+        kind: Any = type(result)
+        return out if kind in (tuple, list) else kind.written(out)
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if out._rg and THREAD.state.grad and (op.grad or op.composite is not None):

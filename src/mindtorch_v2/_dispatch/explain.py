@@ -77,8 +77,10 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
     told = op.composite is not None and isinstance(error, RuntimeError)
     for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
-        if wanted is not None and (wanted == "tuple of ints" or (isinstance(value, Tensor) and not told)
-                                   or is_foreign(error) or str(error).startswith(NO_NUMBER)):
+        # PyTorch looks at these before anything else.
+        surely = wanted in ("str", "tuple of ints") or (wanted == "int" and type(value) is float)
+        if wanted is not None and (surely or (isinstance(value, Tensor) and not told) or is_foreign(error)
+                                   or str(error).startswith(NO_NUMBER)):
             place = "" if argument.keyword_only else f" (position {position})"
             return not_a_call(op, form, values, f"argument '{argument.python_name}'{place} must be {wanted}, "
                               f"not {type(value).__name__}")
@@ -178,6 +180,8 @@ def wrong_kind(kind: str, value: Any) -> str | None:
         if plain or any(isinstance(one, (str, *((float,) if of == "ints" else ()))) for one in elements):
             return f"tuple of {of}"
         return None
+    if name == "str":
+        return None if isinstance(value, str) else "str"
     wanted = {"Scalar": "Number", "float": "float", "int": "int", "SymInt": "int", "bool": "bool"}.get(name)
     if wanted == "int" and isinstance(value, Tensor) and value.dtype.category > 1:
         return wanted

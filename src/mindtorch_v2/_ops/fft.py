@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -123,7 +124,7 @@ def _several(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     if s is not None and len(s) != len(dims):
         raise RuntimeError("When given, dim and shape arguments must have the same length, got "
                            f"{len(dims)} and {len(s)}")
-    sizes = [-1] * len(dims) if s is None else [int(size) for size in s]
+    sizes = [-1] * len(dims) if s is None else [operator.index(size) for size in s]
     for size, place in zip(sizes, dims, strict=True):
         _check_size(x._a.shape[place] if size == -1 else size)
     return dims, sizes
