@@ -11,6 +11,7 @@ from .._backends.cpu.trilinear import trilinear
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import C_NAMES, pretty
 from .._dispatch.registry import choose, declare
+from .._dtype import promote_types
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
 from .._warn import warn_once
@@ -152,7 +153,7 @@ declare("pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=1e-06, bo
 
 
 def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    to = x1.dtype if x1._a.dtype is x2._a.dtype else aten.result_type(x1, x2)
+    to = promote_types(x1.dtype, x2.dtype)
     if not to.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {to.name}")
     if x1._a.shape != x2._a.shape:

@@ -13,7 +13,7 @@ from .._dispatch.observer import as_one
 from .._dispatch.overriding import offer, overrides
 from .._dtype import FLOAT, DefaultDtype, DType
 from .._shape import Size
-from .._tensor import DISABLED, DISPATCHING, Tensor, TensorMeta, wrap, wrap_as
+from .._tensor import DISABLED, DISPATCHING, InferenceShared, Tensor, TensorMeta, wrap, wrap_as
 
 
 class _ParameterMeta(TensorMeta):
@@ -54,6 +54,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         made = wrap_as(cls, kept._a)
         made._st = kept.shared()
         made._rg = bool(requires_grad)
+        if made._rg and type(made._st) is InferenceShared:
+            made.requires_grad = True  # which is refused outside inference mode
         return made
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:

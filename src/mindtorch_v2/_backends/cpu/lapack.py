@@ -116,7 +116,8 @@ def reflected(a: np.ndarray, tau: np.ndarray, other: np.ndarray, left: bool, tra
     """The product of a matrix with all reflections, or their adjoint."""
     lead, made, vectors = other.shape[:-2], fresh(other), stack(a)
     batch, columns, rows = made.shape
-    factors = np.ascontiguousarray(tau).reshape(batch, tau.shape[-1])
+    # LAPACK writes into `vectors` while it works, and tau may lie there.
+    factors = tau.copy("C").reshape(batch, tau.shape[-1])
     room = Room(max(rows, columns) * BLOCK, a.dtype)
     run("ormqr", a.dtype, batch, b"L" if left else b"R",
         b"N" if not transpose else b"C" if a.dtype.kind == "c" else b"T", rows, columns, factors.shape[1], vectors,
