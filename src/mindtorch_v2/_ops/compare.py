@@ -136,7 +136,15 @@ declare(f"allclose(Tensor self, Tensor other, {_TOLERANCES}) -> bool",
         composite=lambda self, other, rtol, atol, equal_nan: bool(
             aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))))
 _equal = on_device(kernels.equal)
-declare("equal(Tensor self, Tensor other) -> bool", composite=lambda self, other: _equal(self._a, other._a))
+
+
+def _compared(self: Tensor, other: Tensor) -> bool:
+    if self.is_meta:
+        raise NotImplementedError("aten::equal: tensors on device 'meta' have no data to compare")
+    return bool(_equal(self._a, other._a))
+
+
+declare("equal(Tensor self, Tensor other) -> bool", composite=_compared)
 
 # -- larger and smaller --------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ def _masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: Any) -> T
 
 
 declare(
-    "masked_select(Tensor self, Tensor mask) -> Tensor", cpu=kernels.masked_select,
+    "masked_select(Tensor self, Tensor mask) -> Tensor", cpu=kernels.masked_select, meta="data",
     grad={"self": lambda grad, self, mask: aten.masked_select_backward(grad, self, mask)},
 )
 declare("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor", where="n",
@@ -142,7 +142,7 @@ declare(
 )
 declare("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -> Tensor", where="n",
         composite=_masked_scatter_backward)
-declare("nonzero(Tensor self) -> Tensor", cpu=kernels.nonzero, where="n")
+declare("nonzero(Tensor self) -> Tensor", cpu=kernels.nonzero, meta="data", where="n")
 declare("nonzero_numpy(Tensor self) -> Tensor[]", where="n",
         composite=lambda self: aten.unbind(aten.nonzero__default(self if self.ndim else aten.unsqueeze(self, 0)), 1))
 declare("argwhere(Tensor self) -> Tensor", composite=lambda self: aten.nonzero__default(self))

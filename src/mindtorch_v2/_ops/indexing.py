@@ -10,6 +10,7 @@ import numpy as np
 
 from .._backends.base import ON_DEVICE, placed, transfer
 from .._backends.cpu import indexing as kernels
+from .._backends.meta import as_meta, stand_in
 from .._construct import from_sequence
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, scalar_array
@@ -40,7 +41,15 @@ class Indices(list[Any]):
         """The arrays of the tensors on a device; indices of the host may be used with any."""
         if any(t is not None and t.device != where and not t.is_cpu for t in self):
             raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({where})")
-        return [None if t is None else t._a if t.device == where else transfer(t._a, where) for t in self]
+        arrays: list[Any] = []
+        for t in self:
+            if t is None or t.device == where:
+                arrays.append(None if t is None else t._a)
+            elif where.type == "meta" and t._a.dtype in MASK_KINDS:
+                arrays += [transfer(positions, where) for positions in t._a.nonzero()]  # how many are set is known
+            else:
+                arrays.append(transfer(t._a, where))
+        return arrays
 
 
 # -- ops -------------------------------------------------------------------------------------------------------------
@@ -88,9 +97,18 @@ def _put_into_copy(a: Any, indices: Indices, values: Any, accumulate: bool) -> A
                                     accumulate)._a
 
 
+def _index_shape(a: Any, indices: Any) -> Any:
+    arrays = index_arrays(indices)
+    if any(one is not None and one.dtype in MASK_KINDS for one in arrays):
+        raise NotImplementedError("aten::index: the output's shape depends on a mask, and one on device 'meta' has no "
+                                  "data")
+    return as_meta(kernels.index(stand_in(a), stand_in(arrays)))
+
+
 declare(
     "index.Tensor(Tensor self, Any indices) -> Tensor", where="n",
-    cpu=lambda a, indices: kernels.index(a, index_arrays(indices)), grad={"self": _index_backward},
+    cpu=lambda a, indices: kernels.index(a, index_arrays(indices)), meta=_index_shape,
+    grad={"self": _index_backward},
 )
 declare(
     "_index_put_impl(Tensor self, Any indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor",

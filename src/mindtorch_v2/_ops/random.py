@@ -10,6 +10,7 @@ import numpy as np
 from .._backends.base import on_device
 from .._backends.cpu import random as kernels
 from .._backends.cpu.memory import blank
+from .._backends.meta import MetaArray
 from .._device import CPU, DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
@@ -457,4 +458,5 @@ def _multinomial(weights: Any, count: int, replacement: bool, generator: Generat
 declare(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     cpu=_multinomial,
+    meta=lambda weights, count, *rest: MetaArray.empty((*weights.shape[:-1], count), np.dtype(np.int64)),
 )

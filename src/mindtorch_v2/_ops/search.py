@@ -27,11 +27,13 @@ def _no_derivative(name: str) -> Any:
 
 RETURNS = "(Tensor, Tensor, Tensor)"
 declare(f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {RETURNS}",
-        cpu=kernels.unique, where="f", differentiable=(0,), node="Unique2Backward0", grad=_no_derivative("_unique2"))
+        cpu=kernels.unique, meta="data", where="f", differentiable=(0,), node="Unique2Backward0",
+        grad=_no_derivative("_unique2"))
 declare("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
-        f"{RETURNS}", cpu=kernels.unique_dim, where="n", differentiable=(0,), grad=_no_derivative("unique_dim"))
+        f"{RETURNS}", cpu=kernels.unique_dim, meta="data", where="n", differentiable=(0,),
+        grad=_no_derivative("unique_dim"))
 declare("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
-        f"{RETURNS}", cpu=kernels.unique_consecutive, where="n", differentiable=(0,),
+        f"{RETURNS}", cpu=kernels.unique_consecutive, meta="data", where="n", differentiable=(0,),
         grad=_no_derivative("unique_consecutive"))
 
 
@@ -66,7 +68,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
 # -- histograms ----------------------------------------------------------------------------------------------------
 
 declare("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", cpu=kernels.bincount,
-        node=NOT_IMPLEMENTED, grad={("self", "weights"): not_implemented("bincount")})
+        meta="data", node=NOT_IMPLEMENTED, grad={("self", "weights"): not_implemented("bincount")})
 declare("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", cpu=kernels.histc)
 declare("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
         "-> (Tensor hist, Tensor bin_edges)", cpu=kernels.histogram, where="n", node=NOT_IMPLEMENTED,

@@ -78,8 +78,16 @@ def _tile(self: Tensor, dims: Any) -> Tensor:
 
 
 declare("tile(Tensor self, int[] dims) -> Tensor", composite=_tile, variadic="dims")
+
+
+def _repeated_shape(repeats: Any, output_size: int | None) -> Any:
+    if output_size is None:
+        raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+    return MetaArray.empty((output_size,), repeats.dtype)
+
+
 declare("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
-        cpu=kernels.repeat_positions, where="n")
+        cpu=kernels.repeat_positions, meta=_repeated_shape, where="n")
 
 
 def _repeat_each(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
@@ -215,6 +223,8 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return aten.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
+    if self.is_meta and num_classes > 0:
+        return aten.empty((*array.shape, num_classes), dtype=self.dtype, device=self.device)
     low, high = aten.aminmax__default(self)
     if aten.item(low) < 0:
         raise RuntimeError("Class values must be non-negative.")
