@@ -31,6 +31,7 @@ from .promotion import NO_NUMBER, check_cast, no_room, number_array, result_dtyp
 from .registry import Op
 from .schema import as_given
 
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # operands of a tensor in `x + y`
 PACKAGE_FILES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NUMPY_FILES = os.path.dirname(os.path.abspath(np.__file__))
@@ -73,7 +74,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         if scalar_ok and isinstance(value, (int, float, complex, np.number, np.bool_)) and argument.name != "self":
             continue
         return not_a_call(op, form, values, f"argument '{argument.python_name}' (position {position}) must be Tensor, "
-                          f"not {type(value).__name__}")
+                          f"not {kind_of(value)}")
     told = op.composite is not None and isinstance(error, RuntimeError)
     for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
@@ -83,7 +84,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
                                    or str(error).startswith(NO_NUMBER)):
             place = "" if argument.keyword_only else f" (position {position})"
             return not_a_call(op, form, values, f"argument '{argument.python_name}'{place} must be {wanted}, "
-                              f"not {type(value).__name__}")
+                              f"not {kind_of(value)}")
     if isinstance(error, TypeError) and str(error).startswith(NO_NUMBER):
         return not_a_call(op, form, values, str(error))
     tensors = [v for v in values if isinstance(v, Tensor)]
@@ -158,12 +159,21 @@ def no_cast(op: Op, values: tuple[Any, ...], form: str, out: Any) -> RuntimeErro
     return None
 
 
+def kind_of(value: Any) -> str:
+    """The type of a value as C names it: types that are written in C carry the name of their module."""
+    kind = type(value)
+    if kind.__module__.startswith(PACKAGE):
+        return f"torch.{kind.__name__}" if kind.__name__ in ("device", "dtype", "Size") else kind.__name__
+    written_in_c = not kind.__flags__ & HEAP_TYPE and kind.__module__ != "builtins"
+    return f"{kind.__module__}.{kind.__name__}" if written_in_c else kind.__name__
+
+
 def not_a_call(op: Op, form: str, values: tuple[Any, ...], said: str) -> TypeError:
     """The error for an argument of the wrong kind, in PyTorch's form for functions with one or more signatures."""
     args, named = as_given(op.schema, values)
     if not takes_several(form, len(args) + len(named)):
         return TypeError(f"{form}(): {said}")
-    kinds = ["Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in (*args, *named.values())]
+    kinds = ["Tensor" if isinstance(v, Tensor) else kind_of(v) for v in (*args, *named.values())]
     shown = ", ".join([*kinds[:len(args)], *(f"{name}={kind}" for name, kind in zip(named, kinds[len(args):]))])
     return TypeError(f"{form}() received an invalid combination of arguments - got ({shown}); {said}")
 
@@ -217,7 +227,7 @@ def in_own_words(error: Exception, values: tuple[Any, ...], form: str, tensors: 
             return IndexError(f"{form}(): Dimension specified as 0 but tensor has no dimensions")
         return IndexError(f"{form}(): index out of range, given {given(values)}")
     if isinstance(error, (TypeError, AttributeError)) or any(isinstance(v, np.ndarray) for v in values):
-        kinds = ", ".join("Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in values if v is not None)
+        kinds = ", ".join("Tensor" if isinstance(v, Tensor) else kind_of(v) for v in values if v is not None)
         return TypeError(f"{form}() received an invalid combination of arguments - got ({kinds})")
     return RuntimeError(f"{form}(): the arguments do not fit together: {given(values)}")
 
@@ -329,9 +339,9 @@ def list_problem(form: str, position: int, name: str, value: Any) -> Exception |
     """What is wrong with a tensor-list argument, if anything."""
     if isinstance(value, Tensor) or not isinstance(value, (list, tuple)):
         return TypeError(f"{form}(): argument '{name}' (position {position}) must be tuple of Tensors, "
-                         f"not {type(value).__name__}")
+                         f"not {kind_of(value)}")
     for i, item in enumerate(value):
         if not isinstance(item, Tensor):
             return TypeError(
-                f"expected Tensor as element {i} in argument {position - 1}, but got {type(item).__name__}")
+                f"expected Tensor as element {i} in argument {position - 1}, but got {kind_of(item)}")
     return None

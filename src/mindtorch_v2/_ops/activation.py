@@ -7,7 +7,7 @@ from typing import Any
 
 from .._backends.cpu import activation as kernels
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import scalar_array
+from .._dispatch.promotion import pretty, scalar_array
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 
@@ -142,7 +142,7 @@ _shrink("softshrink", kernels.softshrink, "grad_output", "n")
 def _prelu(self: Tensor, weight: Tensor) -> Tensor:
     if self.dtype is not weight.dtype:
         raise RuntimeError("prelu: Type promoting not supported. Got "
-                           f"{self.dtype.name} and {weight.dtype.name}")
+                           f"{pretty(self.dtype)} and {pretty(weight.dtype)}")
     if weight._a.size != 1:
         channels = self._a.shape[1] if self.ndim > 1 else 1
         if not self.ndim:

@@ -96,6 +96,8 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
         sizes = adaptive_sizes(f"adaptive_max_pool{spatial}d", x, output_size, spatial, ":")
         inside = x.shape[x.ndim - spatial:]
         shape = (*x.shape[: x.ndim - spatial], *sizes)
+        if min(sizes) < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(shape)}")
         if 0 in shape:
             return np.empty(shape, x.dtype), np.empty(shape, np.int64)
         order = suggested_format(x) if spatial == 2 else contiguous_format

@@ -92,6 +92,8 @@ def _check(x: Sizes, weight: Sizes, bias: Sizes | None, x_type: Any, weight_type
                            "same")
     strides, margins, gaps, extra = ((v * count if len(v) == 1 else v) for v in (strides, margins, gaps, extra))
     kernel = weight[2:]
+    if 0 in kernel:
+        raise RuntimeError(f"kernel size should be greater than zero, but got {_sizes(kernel)}")
     if transposed:
         _check_transposed(x, kernel, strides, margins, gaps, extra)
         _check_content(x)

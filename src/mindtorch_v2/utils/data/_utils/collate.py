@@ -12,7 +12,7 @@ import numpy as np
 from ...._construct import as_tensor, tensor
 from ...._dispatch.namespace import offered as aten  # a batch of a subclass is of the subclass
 from ...._dtype import float64
-from ...._tensor import Tensor
+from ...._tensor import Tensor, strided
 
 # "S", "U" and "O": arrays of text and of objects stay as they are.
 NOT_NUMBERS = frozenset("SaUO")
@@ -93,6 +93,9 @@ def _refusal(kind: Any) -> str:
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
     """Tensors, stacked."""
+    if batch[0].layout is not strided:
+        raise RuntimeError("Batches of sparse tensors are not currently supported by the default collate_fn; please "
+                           "provide a custom collate_fn to handle them appropriately.")
     return aten.stack(list(batch), 0)
 
 
