@@ -13,11 +13,16 @@ from ._numpy_names import NAMES, TENSOR_NAMES, torch_names
 
 NUMPY_NAMES = {**NAMES, **TENSOR_NAMES}
 
+# Functions that take no `out=`.
+WITHOUT_OUT = frozenset({"fft_fftshift", "fft_ifftshift", "linalg_diagonal", "linalg_matrix_exp", "linalg_vander"})
+
 
 def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
     """A function that calls an op, which is compiled when it is first called."""
 
     def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None and op in WITHOUT_OUT:
+            raise TypeError(f"{op}() got an unexpected keyword argument 'out'")
         called = getattr(aten, op)
         if kwargs and not NUMPY_NAMES.keys().isdisjoint(kwargs):
             kwargs = torch_names(kwargs, NUMPY_NAMES, signature(called).parameters)

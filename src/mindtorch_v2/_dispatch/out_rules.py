@@ -43,8 +43,8 @@ _COMPOSITES = """
     _chunk_cat _native_batch_norm_legit
     adaptive_avg_pool2d adaptive_avg_pool3d avg_pool2d avg_pool3d cholesky_solve column_stack concat concatenate
     conj_physical cross diag diff dstack ger hstack inner inverse kron linear log_sigmoid log_softmax lu_solve
-    matrix_power msort nanmean nll_loss nll_loss2d orgqr ormqr outer qr row_stack softmax square svd take_along_dim
-    vstack
+    matrix_power msort nanmean nll_loss nll_loss2d orgqr ormqr outer qr row_stack slogdet softmax square svd
+    take_along_dim vstack
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
 # Ops with kernels of their own that take none.

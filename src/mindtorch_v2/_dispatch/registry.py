@@ -152,6 +152,10 @@ def choose(name: str, where: str = "fm") -> Callable[[Callable[..., Any]], Calla
         if name in CHOOSERS:
             raise ValueError(f"{name} has two choosers")
         CHOOSERS[name] = (function, where)
+        if "<" in function.__qualname__:  # which Python's own errors about arguments show, and pickles
+            function.__qualname__ = name
+            if "f" in where:
+                function.__module__ = "torch"
         return function
 
     return register

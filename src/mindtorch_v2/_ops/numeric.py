@@ -231,6 +231,8 @@ def _cov(self: Tensor, correction: int, fweights: Any, aweights: Any) -> Tensor:
         scale: Any = count - correction
     else:
         total = aten.sum(weights)
+        if not total.is_meta and total.item() == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         mean = aten.sum__dim_IntList(table * weights, (1,)) / total
         scale = total - correction if extra is None or correction == 0 else (
             total - correction * aten.sum(weights * extra) / total)

@@ -80,7 +80,11 @@ def _make_window(name: str, shape: Callable[..., Any], defaults: dict[str, float
                **named: float) -> Tensor:
         unknown = set(named) - set(defaults)
         if unknown or len(given) > len(defaults):
-            raise TypeError(f"{name}_window() got unexpected arguments {sorted(unknown) or given}")
+            raise TypeError(f"{name}_window() received an invalid combination of arguments - got unexpected "
+                            f"{sorted(unknown) or given}, but expected one of its forms")
+        if not isinstance(window_length, (int, np.integer)):
+            raise TypeError(f"{name}_window(): argument 'window_length' (position 1) must be int, not "
+                            f"{type(window_length).__name__}")
         if window_length < 0:
             raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
         values = list(given)

@@ -170,7 +170,7 @@ def power(a: Array, b: Array) -> Array:
 
 def power_scalar(a: Array, exponent: Any) -> Array:
     """`a ** number`; common exponents use cheaper functions with the same result."""
-    if a.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
+    if a.dtype.kind in "iub" and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     a = to(a, _result_type(a, exponent))
     if exponent == 1:
