@@ -59,7 +59,7 @@ def second_derivative(given_grads: Any, grad_output: Tensor, input: Tensor, grid
     with enable_grad():
         leaves = [aten.view_as(one, one) if again and one.requires_grad else as_leaf(aten.detach(one))
                   for one in (grad_output, input, grid)]
-        first = grad(sampled(*leaves[1:], *how), leaves[1:], leaves[0], create_graph=True, allow_unused=True)
+        first = grad(sampled(leaves[1], leaves[2], *how), leaves[1:], leaves[0], create_graph=True, allow_unused=True)
         pairs = [(one, by) for one, by in zip(first, given_grads) if one is not None and by is not None]
         if not pairs:
             return None, None, None

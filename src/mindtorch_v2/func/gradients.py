@@ -35,7 +35,7 @@ def _alias(value: Any) -> Any:
         return aten.view_as(value, value)
     if value.dtype.category < FLOAT:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    made = without_history(value)
+    made: Any = without_history(value)
     made.requires_grad = made._func_alias = True
     return made
 
