@@ -394,7 +394,9 @@ def test_a_later_op_of_the_same_name_replaces_an_earlier_one() -> None:
 
         second = of(torch, "lib_p", g, x=torch.Tensor, result=torch.Tensor)
         x = torch.ones(1)
-        return [first(x), second(x), torch.ops.lib_p.g(x)]
+        if torch is ours:  # in PyTorch the first one refers to an operator that is freed, and may crash
+            assert first(x).item() == 4
+        return [second(x), torch.ops.lib_p.g(x)]
 
     same(program)
 
