@@ -129,7 +129,10 @@ def __getattr__(name: str) -> Any:
     if name == "torch":  # PyTorch's module has its own name inside, which libraries use by mistake
         return _importlib.import_module(__package__)
     if name in _SUBMODULES:
-        return _importlib.import_module(f"{__package__}.{name}")
+        found = _importlib.import_module(f"{__package__}.{name}")
+        if __name__ != __package__:  # the package stands in for `torch`
+            _importlib.import_module(f"{__package__}.torch_alias").give_names(outside=True)
+        return found
     if name in _FROM_SUBMODULES:
         found = getattr(_importlib.import_module(f"{__package__}.{_FROM_SUBMODULES[name]}"), name)
     elif _is_function(name) or (_load_late(name) and _is_function(name)):

@@ -42,14 +42,13 @@ NAMED_OUTSIDE = {PACKAGE: ALIAS, f"{PACKAGE}.nn.modules": f"{ALIAS}.nn.modules"}
 
 # Classes of `torch` itself, which are written in files of other names, and the modules whose classes keep their place.
 # Programs tell by `type(x).__module__` whose tensor or layer they have.
-CLASSES = ("Event", "Generator", "Size", "Stream", "Tensor", "device", "dtype", "finfo", "iinfo",
-           "memory_format")
-MODULES_OF_CLASSES = (f"{PACKAGE}.nn.modules.", f"{PACKAGE}.nn.parameter")
+CLASSES = ("Generator", "Size", "Tensor", "device", "dtype", "finfo", "iinfo", "memory_format")
+MODULES_OF_CLASSES = (f"{PACKAGE}.nn.modules.", f"{PACKAGE}.nn.parameter", f"{PACKAGE}.optim")
 _OWN_NAMES: dict[type, str] = {}
 _SEARCHED: set[str] = set()
 
 
-def _give_names(outside: bool) -> None:
+def give_names(outside: bool) -> None:
     """Let those that are loaded say their outside names, or their own again."""
     for own, name in NAMED_OUTSIDE.items():
         if own in sys.modules:
@@ -60,9 +59,9 @@ def _give_names(outside: bool) -> None:
         _OWN_NAMES.clear()
         _SEARCHED.clear()
         return
-    package = sys.modules[PACKAGE]
     for name in CLASSES:
-        _name_class(getattr(package, name), ALIAS)
+        if name in vars(sys.modules[PACKAGE]):
+            _name_class(vars(sys.modules[PACKAGE])[name], ALIAS)
     for own in [name for name in sys.modules if name.startswith(MODULES_OF_CLASSES) and name not in _SEARCHED]:
         _SEARCHED.add(own)
         for kind in vars(sys.modules[own]).values():
@@ -75,9 +74,9 @@ def _name_class(kind: type, outside: str) -> None:
     if own != outside:
         _OWN_NAMES[kind] = own
         kind.__module__ = outside
-        if own.startswith(MODULES_OF_CLASSES):
+        if own in sys.modules and outside != ALIAS:
             # `inspect` looks a class up in its module, which nobody may have imported under this name.
-            sys.modules.setdefault(outside, importlib.import_module(own))
+            sys.modules.setdefault(outside, sys.modules[own])
 
 
 
@@ -110,7 +109,7 @@ class _AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to run: the module is complete."""
         vars(module).update(self.kept)
-        _give_names(outside=True)
+        give_names(outside=True)
         self.spare_hidden(module)
 
     def spare_hidden(self, module: ModuleType) -> None:
@@ -206,7 +205,7 @@ def answer_for_files() -> None:
     """Enable the alias on behalf of our `torch.py`, which Python has found on the path already."""
     if not is_enabled():
         sys.meta_path.insert(0, _FINDER)
-    _give_names(outside=True)
+    give_names(outside=True)
 
 
 def _inherited_path() -> list[str]:
@@ -218,7 +217,7 @@ def disable() -> None:
     """Give the name back. Modules that were imported through it stay valid for those who hold them."""
     if is_enabled():
         sys.meta_path.remove(_FINDER)
-    _give_names(outside=False)
+    give_names(outside=False)
     if FILES in sys.path:
         sys.path.remove(FILES)
     if "PYTHONPATH" in os.environ:

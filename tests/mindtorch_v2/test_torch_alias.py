@@ -225,7 +225,7 @@ def test_classes_say_where_pytorch_has_them_while_it_stands_in(tmp_path):
         import copy, inspect, pickle
         import torch
         kinds = [torch.Tensor, torch.Size, torch.dtype, torch.nn.Parameter, torch.nn.Linear,
-                 torch.nn.MultiheadAttention, torch.nn.LazyLinear]
+                 torch.nn.MultiheadAttention, torch.nn.LazyLinear, torch.optim.AdamW]
         print(*[f"{kind.__module__}.{kind.__qualname__}" for kind in kinds])
         print(all(pickle.loads(pickle.dumps(kind)) is kind for kind in kinds))
         layer = copy.deepcopy(pickle.loads(pickle.dumps(torch.nn.Linear(1, 1))))
@@ -234,7 +234,8 @@ def test_classes_say_where_pytorch_has_them_while_it_stands_in(tmp_path):
         print(torch.Tensor.__module__, torch.nn.Linear.__module__, torch.nn.Parameter.__module__)
     """, tmp_path).splitlines() == [
         "torch.Tensor torch.Size torch.dtype torch.nn.parameter.Parameter torch.nn.modules.linear.Linear "
-        "torch.nn.modules.activation.MultiheadAttention torch.nn.modules.linear.LazyLinear",
+        "torch.nn.modules.activation.MultiheadAttention torch.nn.modules.linear.LazyLinear "
+        "torch.optim.adamw.AdamW",
         "True", "True True",
         "mindtorch_v2._tensor mindtorch_v2.nn.modules.linear mindtorch_v2.nn.parameter"]
 
