@@ -335,9 +335,16 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copy(self: Tensor) -> Tensor:
-    made = wrap_as(type(self), self._a)
-    made._st = self.shared()
-    made._rg, made._edge = self._rg, self._edge
+    # As from a pickle: a leaf on the same memory, with a version of its own.
+    warn_if_has_hooks(self)
+    if self.layout is strided and not type(self)._dispatches:
+        data = self.data
+        made = wrap_as(type(self), data._a)
+        made._st = data._st
+    else:
+        made = wrap_as(type(self), self._a)
+        made._st = self.shared()
+    made._rg = self.requires_grad
     if self.__dict__:
         made.__dict__.update(self.__dict__)
     return made
