@@ -18,6 +18,7 @@ from .._dispatch.registry import choose, declare
 from .._dtype import FROM_NUMPY
 from .._tensor import DISPATCHING, TENSOR_TYPES, Tensor, alias, wrap, wrap_known
 
+OPEN_END = 2**63 - 1
 NUMBERS = frozenset((int, float, bool, complex))
 PLAIN_KINDS = (np.dtype(np.int64), np.dtype(np.bool_))
 MASK_KINDS = (np.dtype(np.bool_), np.dtype(np.uint8))
@@ -211,7 +212,9 @@ def sliced(self: Tensor, dim: int, part: slice) -> Tensor:
         raise ValueError("step must be greater than zero")
     if not self._a.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    return aten.slice__Tensor(self, dim, start, stop, operator.index(step))
+    # An open end is a number here, as among the arguments that PyTorch's profiles and execution traces show.
+    return aten.slice__Tensor(self, dim, 0 if start is None else start, OPEN_END if stop is None else stop,
+                              operator.index(step))
 
 
 def bound(value: Any) -> int | None:

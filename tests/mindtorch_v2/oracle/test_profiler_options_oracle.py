@@ -309,6 +309,36 @@ def test_the_end_of_a_range_is_among_its_arguments(tmp_path: pathlib.Path) -> No
     assert given(ours) == given(torch)
 
 
+@pytest.mark.parametrize("call", [
+    lambda torch, x: x + 1, lambda torch, x: x * 2.5, lambda torch, x: 2 * x, lambda torch, x: x.sub_(1),
+    lambda torch, x: torch.true_divide(x, 2), lambda torch, x: x // 2, lambda torch, x: x.add(True),
+    lambda torch, x: torch.divide(x, 2, rounding_mode="floor"), lambda torch, x: torch.add(x, 3, alpha=2),
+    lambda torch, x: x == 1, lambda torch, x: x ** 2, lambda torch, x: 1 - x, lambda torch, x: x > 0.5,
+    lambda torch, x: torch.greater(x, 1), lambda torch, x: torch.float_power(x, 2), lambda torch, x: x.fill_(1),
+    lambda torch, x: torch.where(x > 0, x, 0), lambda torch, x: x.clamp(0, 1), lambda torch, x: x.normal_(0, 2),
+    lambda torch, x: torch.nn.functional.interpolate(x[None, None], scale_factor=2),
+    lambda torch, x: torch.nn.functional.pairwise_distance(x, x, p=1),
+    lambda torch, x: x[1:], lambda torch, x: x[:2, ::2], lambda torch, x: x[..., -2:], lambda torch, x: x[:-1]])
+def test_arguments_are_those_of_the_op_and_not_of_the_call(call: Any, tmp_path: pathlib.Path) -> None:
+    """A number beside a tensor is a tensor, an integer for a float a float, the open end of a range a number."""
+    def given(library: Any) -> list[Any]:
+        x = library.ones(3, 4)
+        with library.profiler.profile(record_shapes=True) as prof:
+            call(library, x)
+        prof.export_chrome_trace(str(tmp_path / library.__name__))
+        events = json.loads((tmp_path / library.__name__).read_text())["traceEvents"]
+        ops = sorted((event["ts"], -event["dur"], event["name"], event["args"]) for event in events
+                     if event.get("cat") == "cpu_op")
+        found, end = [], 0.0
+        for start, negative, name, args in ops:
+            if start >= end:  # not inside the one before
+                end = start - negative
+                found.append([name, *[args[key] for key in ("Concrete Inputs", "Input type", "Input Dims")]])
+        return found
+
+    assert given(ours) == given(torch)
+
+
 def test_overloads_in_the_names_of_a_file_by_pytorch(tmp_path: pathlib.Path) -> None:
     config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
     with torch.profiler.profile(experimental_config=config) as prof:

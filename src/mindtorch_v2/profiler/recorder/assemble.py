@@ -26,6 +26,7 @@ from ..sources.modules import MODULE_EVENT
 from ..sources.ops import Piece
 from ..sources.scopes import ends
 from ..sources.tensors import parted
+from .as_declared import as_declared
 from .collectives import add_collectives
 from .flops import flops_of
 from .module_column import ModuleCalls
@@ -60,7 +61,7 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     names = np.array([build.name(name) for name, *_ in known] or [0], np.int32)
     overloads = np.array([build.name(overload) for _, _, overload, _ in known] or [0], np.int32)
     kinds = np.array([int(KIND_OF[kind]) for _, kind, *_ in known] or [0], np.uint8)
-    tables: dict[int, int] = {-1: -1}
+    tables = Tables()
     options = recorder.options
     steps_ns = np.array(recorder.steps_ns, np.int64)
     module_calls = ModuleCalls()
@@ -69,7 +70,7 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
         ids, start, end, sequence, noted, record_ids = take_modules(build, piece, module_calls, steps_ns,
                                                                     since_ns=recorder.start_ns,
                                                                     as_events=options.stacks)
-        inputs = inputs_column(build, tables, noted)
+        inputs = inputs_column(build, tables, known, ids, noted)
         line = (sequence + 1) >> LINE_BITS
         columns = {
             "name": names[ids],
@@ -291,14 +292,38 @@ def threads_of(build: TraceBuilder, pieces: list[Piece], ident: np.ndarray, time
     return result
 
 
-def inputs_column(build: TraceBuilder, tables: dict[int, int], noted: np.ndarray) -> np.ndarray:
+class Tables:
+    """The rows of the trace's own table of inputs: by the number of a description, and by what it says."""
+
+    def __init__(self) -> None:
+        self.as_noted: dict[int, int] = {-1: -1}
+        self.as_declared: dict[tuple[str, str, int], int] = {}
+
+
+def inputs_column(build: TraceBuilder, tables: Tables, known: list[Any], ids: np.ndarray,
+                  noted: np.ndarray) -> np.ndarray:
     """Numbers into the trace's own table, which holds only the descriptions that this recording uses."""
-    used, position = np.unique(noted, return_inverse=True)
-    for number in used.tolist():
-        if number not in tables:
-            tables[number] = len(build.inputs)
-            build.inputs.append(arguments(INPUTS[number]))
-    return np.array([tables[n] for n in used.tolist()], np.int32)[position.reshape(-1)]
+    pairs = np.stack([ids.astype(np.int64), noted.astype(np.int64)])
+    which, first = distinct(pairs)
+    rows = [_inputs_row(build, tables, known[event], number) for event, number in pairs[:, first].T.tolist()]
+    return np.array(rows, np.int32)[which]
+
+
+def _inputs_row(build: TraceBuilder, tables: Tables, event: Any, number: int) -> int:
+    if number not in tables.as_noted:
+        tables.as_noted[number] = len(build.inputs)
+        build.inputs.append(arguments(INPUTS[number]))
+    row = tables.as_noted[number]
+    name, kind, overload, _ = event
+    if row < 0 or kind != "op":
+        return row
+    key = (name, overload, number)
+    if key not in tables.as_declared:
+        made = as_declared(name, overload, build.inputs[row])
+        tables.as_declared[key] = row if made is build.inputs[row] else len(build.inputs)
+        if made is not build.inputs[row]:
+            build.inputs.append(made)
+    return tables.as_declared[key]
 
 
 def arguments(described: tuple[Any, ...]) -> tuple[Any, ...]:
