@@ -203,6 +203,8 @@ def _factory(name: str, fill: str, fill_step: Callable[..., Any]) -> None:
             raise TypeError(f"{name}() received an invalid combination of arguments - got ()")
         if out is not None:
             dtype = out_dtype(name, out, dtype)
+            if not out.is_contiguous() and tuple(as_shape(size)) == out.shape:
+                return getattr(aten, fill)(out, generator=generator)  # numbers follow each other as memory does
         if generator is None:
             made = getattr(aten, plain)(as_shape(size), dtype=dtype, device=device)
             if out is None and not (requires_grad or pin_memory):
@@ -287,6 +289,9 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
                         "randint(): argument 'size' (position 2) must be tuple of ints, not int")
     if dtype is None:
         dtype = int64 if out is None else out.dtype
+    if out is not None and not out.is_contiguous() and tuple(check_size(shape)) == out.shape:
+        low, high = bounds if len(bounds) == 2 else (0, *bounds)
+        return aten.random_(out, low, high, generator=generator)
     if generator is None:
         size = check_size(shape)
         if len(bounds) == 1:
