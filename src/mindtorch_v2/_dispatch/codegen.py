@@ -195,7 +195,8 @@ class Writer(GraphWriter):
 
     def other_defaults(self) -> str:
         """A test whether all arguments except the tensors have their defaults."""
-        return " and ".join(f"{a.python_name} {'is' if a.default == 'None' else '=='} {a.default}"
+        tests = {"None": "is None", "1": "is ONE"}
+        return " and ".join(f"{a.python_name} {tests.get(str(a.default), f'== {a.default}')}"
                             for a in self.schema.arguments if not a.is_tensor)
 
     def write_directly(self) -> None:

@@ -272,7 +272,7 @@ NAMES.update(
         "NO_TENSOR": NO_TENSOR,
         "NUMBERS": NUMBERS,
         "NUMBER_PLANS": promotion.NUMBER_PLANS,
-        "ONE": 1,
+        "ONE": 1,  # the number itself: True and 1.0 equal it, and are of another kind
         "WIDE_PLANS": promotion.WIDE_PLANS,
         "TENSOR_TYPES": TENSOR_TYPES,
         "Taken": Taken,

@@ -8,6 +8,8 @@ import numpy as np
 
 from .._backends.cpu import elements, providers
 from .._backends.cpu.arithmetic import (
+    ONE,
+    check_alpha,
     difference,
     divide_rounded,
     floor_divide,
@@ -50,6 +52,7 @@ def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
 
 def _subtract_scaled(a: Any, b: Any, alpha: Any) -> Any:
     if a.dtype in HALVES:
+        check_alpha(b, alpha)
         return sum_in_float32(a, b, -alpha)
     return subtract(a, b if a.dtype == np.bool_ else scaled_operand(b, alpha))  # two booleans are refused
 
@@ -80,7 +83,7 @@ def _number_beside(value: Any, array: Any) -> Any:
 def _subtract_step(a: Any, b: Any, alpha: Any) -> Any:
     if a.dtype is not b.dtype:
         a, b = differing_arrays(a, b)
-    made = subtract(a, b) if alpha == 1 else _subtract_scaled(a, b, alpha)
+    made = subtract(a, b) if alpha is ONE else _subtract_scaled(a, b, alpha)
     return made if type(made) is np.ndarray else np.asarray(made)
 
 
@@ -128,7 +131,7 @@ def _with_number(combine: Any, promote: Any) -> Any:
 
     def kernel(a: Any, other: Any, alpha: Any) -> Any:
         first, second = promote(a, other)
-        return combine(first, second if alpha == 1 else scaled_operand(second, alpha))
+        return combine(first, second if alpha is ONE else scaled_operand(second, alpha))
 
     return kernel
 

@@ -19,21 +19,29 @@ from .wide import HALVES, in_float32, widened
 Array = Any
 # Above this size, computing a remainder in float64 is faster; and quotients whose product with a float32 is exact.
 MANY_RESTS, EXACT_QUOTIENT = 256, 2.0**28
+# The factor that is not given. True and 1.0 equal it, but are refused beside some operands.
+ONE = 1
 
 
-def scaled_operand(b: Array, alpha: Any) -> Array:
-    """`alpha * b`; a number of a higher kind than the operand's is refused."""
+def check_alpha(b: Array, alpha: Any) -> None:
+    """Refuse a factor of another kind than the operand."""
     if isinstance(alpha, bool) and b.dtype != np.bool_:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and b.dtype not in FLOAT_DTYPES:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and b.dtype.kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+
+
+def scaled_operand(b: Array, alpha: Any) -> Array:
+    """`alpha * b`; a number of a higher kind than the operand's is refused."""
+    check_alpha(b, alpha)
     return np.multiply(b, stored_scalar(alpha, b.dtype) if type(alpha) is int else scalar_array(alpha, b.dtype))
 
 
 def sum_in_float32(a: Array, b: Array, alpha: Any) -> Array:
     """`a + alpha b` of 16-bit floats, rounded once."""
+    check_alpha(b, alpha)
     factor = stored_scalar(alpha, b.dtype)
     return np.asarray(widened(a) + widened(factor) * widened(b)).astype(a.dtype)
 

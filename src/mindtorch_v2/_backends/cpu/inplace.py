@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._dispatch.promotion import scalar_array
 from . import binary, providers
-from .arithmetic import scaled_operand, subtract, sum_in_float32
+from .arithmetic import ONE, check_alpha, scaled_operand, subtract, sum_in_float32
 from .elements import ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, LERP, add
 from .wide import HALVES
 
@@ -34,7 +34,7 @@ def _updated(kind: int, a: Array, b: Array, c: Array, value: Any) -> bool:
 
 def add_into(a: Array, b: Array, alpha: Any) -> Array:
     """`a += alpha b`."""
-    if alpha != 1:
+    if alpha is not ONE:
         if _updated(ADD_SCALED, a, b, b, alpha):
             return a
         if a.dtype in HALVES:
@@ -47,8 +47,9 @@ def subtract_into(a: Array, b: Array, alpha: Any) -> Array:
     """`a -= alpha b`."""
     if a.dtype == np.bool_:
         return subtract(a, b)
-    if alpha != 1:
+    if alpha is not ONE:
         if a.dtype in HALVES:
+            check_alpha(b, alpha)
             return sum_in_float32(a, b, -alpha)
         b = scaled_operand(b, alpha)
     return np.subtract(a, b, a)
