@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from .._backends.flipped import FlippedArray
-from .._device import on_two_devices
-from .._dtype import FLOAT, DefaultDtype
+from .._device import device, on_two_devices
+from .._dtype import FLOAT, DefaultDtype, dtype
 from .._numpy_names import MISSING
-from .._shape import broadcast_shapes
+from .._shape import Size, broadcast_shapes
 from .._tensor import Tensor, wrap
 from .codegen import NUMBERS_ADD, PROMOTE_SCALAR
 from .dtype_rules import unsupported
@@ -162,8 +162,8 @@ def no_cast(op: Op, values: tuple[Any, ...], form: str, out: Any) -> RuntimeErro
 def kind_of(value: Any) -> str:
     """The type of a value as C names it: types that are written in C carry the name of their module."""
     kind = type(value)
-    if kind.__module__.startswith(PACKAGE):
-        return f"torch.{kind.__name__}" if kind.__name__ in ("device", "dtype", "Size") else kind.__name__
+    if kind in (device, dtype, Size):
+        return f"torch.{kind.__name__}"
     written_in_c = not kind.__flags__ & HEAP_TYPE and kind.__module__ != "builtins"
     return f"{kind.__module__}.{kind.__name__}" if written_in_c else kind.__name__
 
