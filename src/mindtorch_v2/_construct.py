@@ -101,8 +101,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to "
             "this tensor raises; copy the array first if you need to.", UserWarning, stacklevel=2)
-    # A subclass (memmap, matrix) shares its memory as a plain array, which is what kernels and devices know.
-    made = wrap(np.asarray(ndarray))
+    # A subclass (memmap, matrix) shares its memory as a plain array, which is what kernels and devices know. The array
+    # itself may be given another shape or dtype by the program.
+    made = wrap(ndarray.view(np.ndarray))
     if made._st is None:
         made._st = BorrowedShared()
     return aten.lift_fresh(made)

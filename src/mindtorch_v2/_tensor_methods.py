@@ -54,7 +54,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if type(self) in DISPATCHING:
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     if force:
-        return host(aten.resolve_neg(aten.resolve_conj(aten.to(self.detach(), "cpu"))))
+        return host(aten.resolve_neg(aten.resolve_conj(aten.to(self.detach(), "cpu")))).view()
     if self.requires_grad and THREAD.state.grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if isinstance(self._a, FlippedArray):
@@ -70,11 +70,12 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
 
 
 def free_to_write(array: np.ndarray) -> np.ndarray:
-    """An array that another library may write to, although an element is seen more than once."""
+    """The same memory for another library: it may write, although an element is seen more than once, and change what
+    shape and dtype it sees, which must not change the tensor."""
+    lent = array.view()
     if not array.flags.writeable and 0 in array.strides and owner(array).flags.writeable:
-        array = array.view()
-        array.flags.writeable = True
-    return array
+        lent.flags.writeable = True
+    return lent
 
 
 def tolist(self: Tensor) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
+from both import same  # noqa: E402
 from harness import ours, theirs  # noqa: E402
 
 Form = Callable[[Any], Any]
@@ -144,3 +146,25 @@ def test_only_the_way_to_the_wanted_gradients_is_walked() -> None:
         return [e.name for e in profiler.events() if e.name.startswith("autograd::engine")]
 
     assert run(ours) == run(theirs)
+
+
+LENT = {
+    "numpy": lambda torch, x: (x, x.numpy()), "force": lambda torch, x: (x, x.numpy(force=True)),
+    "__array__": lambda torch, x: (x, x.__array__()), "asarray": lambda torch, x: (x, np.asarray(x)),
+    "from_numpy": lambda torch, x: (lambda a: (torch.from_numpy(a), a))(np.arange(6.0)),
+    "as_tensor": lambda torch, x: (lambda a: (torch.as_tensor(a), a))(np.arange(6.0)),
+    "torch.asarray": lambda torch, x: (lambda a: (torch.asarray(a), a))(np.arange(6.0)),
+}
+
+
+@pytest.mark.parametrize("name", LENT)
+def test_an_array_of_the_same_memory_is_not_the_tensor(name):
+    def program(torch):
+        tensor, array = LENT[name](torch, torch.arange(6, dtype=torch.float64))
+        array.shape = (2, 3)
+        array.dtype = np.int64
+        array.flags.writeable = False
+        tensor.add_(1)
+        return tensor.shape == (6,), tensor, array.view(np.float64).tolist()
+
+    same(program)
