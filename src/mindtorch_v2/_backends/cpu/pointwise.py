@@ -317,10 +317,25 @@ def is_infinity(sign_of: int) -> Function:
 # -- complex numbers -----------------------------------------------------------------------------------------------
 
 
+_log10 = shared(np.log10)
+
+
+def log10(a: Array, out: Array | None = None) -> Array:
+    """The logarithm to the base 10. NumPy's loop for float32 misses whole numbers, and `floor` shows that."""
+    if a.dtype != FLOAT32:
+        return _log10(a) if out is None else _log10(a, out)
+    made = np.empty_like(a, order="C" if 0 in a.strides else "K") if out is None else out
+    return np.log10(a, made, dtype=np.float64, casting="same_kind")
+
+
+log10.ufunc = np.log10  # type: ignore[attr-defined]
+
+
 def angle(a: Array) -> Array:
     """The argument of a complex number; for real ones 0 or π."""
     if a.dtype.kind == "c":
-        return np.angle(a)
+        # In float64, as in `log10`: the angle of 1 + 1j is the float32 next to a quarter of π.
+        return np.arctan2(a.imag, a.real, dtype=np.float64).astype(a.real.dtype, copy=False)
     if a.dtype not in FLOAT_DTYPES:
         a = a.astype(DefaultDtype.value.np)
     found = np.where(a < 0, np.array(math.pi, a.dtype), ZEROS[a.dtype])
