@@ -296,7 +296,8 @@ def _set_aten(namespace: Any) -> None:
 def face_of_frame(frame: FrameType) -> Any:
     """The public function whose body a frame is, with the arguments it was called with; None if it is another's."""
     code, values = frame.f_code, frame.f_locals
-    names = (code.co_name, values.get("name"))  # functions that are made in a loop know their name
+    # Functions that are made in a loop know their name, or the op that they call, as `linalg_eigh`.
+    names = (code.co_name, values.get("name"), str(values.get("op")).partition("_")[2])
     for module_name in MODULES:
         space = vars(sys.modules[module_name]) if module_name in sys.modules else {}
         for found in (space.get(name) for name in names if isinstance(name, str)):

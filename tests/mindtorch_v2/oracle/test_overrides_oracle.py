@@ -233,6 +233,19 @@ def test_handlers_are_found_by_the_methods_of_the_class() -> None:
     same(handled)
 
 
+@pytest.mark.parametrize("name", ["linalg.eigh", "linalg.svd", "fft.rfft", "special.entr"])
+def test_handlers_are_found_by_functions_of_modules_at_the_first_call(name: str) -> None:
+    def program(torch: Any) -> Any:
+        function = getattr(getattr(torch, name.partition(".")[0]), name.partition(".")[2])
+        asked: list[Any] = []
+        other = type("Other", (), {"__torch_function__": classmethod(
+            lambda cls, func, types, args=(), kwargs=None: asked.append(func))})()
+        function(other)
+        return asked[0] is function
+
+    same(program)
+
+
 def noting(torch: Any, log: list[Any], tag: str = "") -> Any:
     class Noting(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
