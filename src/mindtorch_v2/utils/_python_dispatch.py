@@ -10,7 +10,8 @@ from .. import ops as _ops  # noqa: F401  (modes are given the overloads of `tor
 from .._dispatch.dispatch_modes import MINE, enter, leave
 from .._tensor import Tensor
 
-__all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass",
+__all__ = ["BaseTorchDispatchMode", "TorchDispatchMode", "any_torch_dispatch_mode_on_stack",
+           "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass", "is_traceable_wrapper_subclass_type",
            "return_and_correct_aliasing", "transform_subclass"]
 
 
@@ -51,6 +52,19 @@ class TorchDispatchMode:
         return cls(*args, **kwargs)
 
 
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """A mode that lets all ops through."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What the op answers."""
+        return func(*args, **(kwargs or {}))
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """Whether a class is one of tensors made of other tensors."""
+    return issubclass(t, Tensor) and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+
+
 def is_traceable_wrapper_subclass(t: Any) -> bool:
     """Whether something is a tensor made of other tensors, which is what `__torch_dispatch__` on classes is for."""
     return isinstance(t, Tensor) and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
@@ -69,6 +83,35 @@ def _get_current_dispatch_mode() -> Any:
 def _get_current_dispatch_mode_stack() -> list[Any]:
     """This thread's modes, innermost last."""
     return list(MINE.modes)
+
+
+def any_torch_dispatch_mode_on_stack() -> bool:
+    """Whether this thread has a mode."""
+    return bool(MINE.modes)
+
+
+def _push_mode(mode: Any) -> None:
+    """Make a mode this thread's innermost one, without its `__enter__`."""
+    enter(mode)
+
+
+def _pop_mode(k: Any = None) -> Any:
+    """Take this thread's innermost mode away."""
+    if not MINE.modes:
+        raise RuntimeError("trying to pop from empty mode stack")
+    mode = MINE.modes[-1]
+    leave()
+    return mode
+
+
+@contextmanager
+def _pop_mode_temporarily(k: Any = None) -> Iterator[Any]:
+    """Inside, the innermost mode is not active; gives that mode."""
+    mode = _pop_mode(k)
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
 
 
 @contextmanager

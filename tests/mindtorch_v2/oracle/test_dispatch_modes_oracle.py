@@ -208,6 +208,31 @@ def test_helpers_of_the_counter(use: Any) -> None:
     same(lambda torch: use(importlib.import_module(f"{torch.__name__}.utils.flop_counter")))
 
 
+def test_the_innermost_mode_can_be_taken_away() -> None:
+    def program(torch: Any) -> Any:
+        dispatch = importlib.import_module(f"{torch.__name__}.utils._python_dispatch")
+        outer, inner = dispatch.BaseTorchDispatchMode(), dispatch.BaseTorchDispatchMode()
+        found = [outcome(dispatch._pop_mode), dispatch.any_torch_dispatch_mode_on_stack()]
+        with outer, inner:
+            with dispatch._pop_mode_temporarily() as taken:
+                found += [taken is inner, dispatch._get_current_dispatch_mode() is outer, torch.ones(2)]
+            found += [dispatch._get_current_dispatch_mode() is inner, dispatch._pop_mode() is inner,
+                      len(dispatch._get_current_dispatch_mode_stack())]
+            dispatch._push_mode(inner)
+        class Wrapper(torch.Tensor):
+            def __tensor_flatten__(self) -> Any:
+                return [], None
+
+            @staticmethod
+            def __tensor_unflatten__(*parts: Any) -> Any:
+                return None
+
+        return [*found, dispatch.any_torch_dispatch_mode_on_stack(),
+                *[dispatch.is_traceable_wrapper_subclass_type(kind) for kind in (torch.Tensor, Wrapper, int)]]
+
+    same(program)
+
+
 def test_an_execution_trace_under_a_mode(tmp_path: Any) -> None:
     """It has the op, the mode in it, and what the mode runs in that."""
     def program(torch: Any) -> Any:
