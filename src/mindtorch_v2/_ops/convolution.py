@@ -13,6 +13,7 @@ from .._backends.cpu import convolution as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
+from .._warn import warn_once
 
 Sizes = int | Sequence[int]
 
@@ -85,6 +86,8 @@ def _convolution_mode(input: Tensor, weight: Tensor, bias: Tensor | None, stride
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     totals = [d * (k - 1) for d, k in zip(_sequence(dilation, len(kernel)), kernel)]
     if any(t % 2 for t in totals):
+        warn_once("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of "
+                  "the input be created")
         # The window's own padding is symmetric; what is left over goes to the end.
         margins = [m for t in reversed(totals) for m in (0, t % 2)]
         input = aten.constant_pad_nd(input, margins, 0)
