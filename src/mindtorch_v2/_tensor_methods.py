@@ -338,7 +338,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 def _copy(self: Tensor) -> Tensor:
     # As from a pickle: a leaf on the same memory, with a version of its own.
     warn_if_has_hooks(self)
-    if self.layout is strided and not type(self)._dispatches:
+    if self.layout is strided and type(self) not in DISPATCHING:
         data = self.data
         made = wrap_as(type(self), data._a)
         made._st = data._st
