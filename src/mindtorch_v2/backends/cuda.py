@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._absent import refusing_class
 from .._attention_backends import ALL, ALLOWED
+from .._tensor import Tensor
 
 _MATH, _FLASH, _EFFICIENT, _CUDNN = range(4)  # as `SDPBackend` has them
 
@@ -105,7 +105,17 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-SDPAParams = refusing_class("SDPAParams", RuntimeError, "SDPAParams describes attention on CUDA, which is not there")
+class SDPAParams:
+    """What attention is called with, for the questions below."""
+
+    __slots__ = ("attn_mask", "dropout", "enable_gqa", "is_causal", "key", "query", "value")
+
+    def __init__(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout: float,
+                 is_causal: bool, enable_gqa: bool) -> None:
+        if not all(isinstance(one, Tensor) for one in (query, key, value)):
+            raise TypeError("__init__(): incompatible constructor arguments: query, key and value must be tensors")
+        self.query, self.key, self.value, self.attn_mask = query, key, value, attn_mask
+        self.dropout, self.is_causal, self.enable_gqa = dropout, is_causal, enable_gqa
 
 
 def can_use_flash_attention(params: Any, debug: bool = False) -> bool:

@@ -57,6 +57,17 @@ def test_weak_keys(torch: Any) -> None:
 
 
 @BOTH
+def test_what_attention_could_use_can_be_asked(torch: Any) -> None:
+    cuda, x = torch.backends.cuda, torch.ones(1, 1, 2, 2)
+    params = cuda.SDPAParams(x, x, x, None, 0.5, True, False)
+    assert (params.query is x, params.attn_mask, params.dropout, params.is_causal) == (True, None, 0.5, True)
+    assert not cuda.can_use_flash_attention(params, False)
+    assert not cuda.can_use_efficient_attention(params)
+    with pytest.raises(TypeError):
+        cuda.SDPAParams(x, x, x, None, 0.5, True)
+
+
+@BOTH
 def test_flags_of_attention(torch: Any) -> None:
     flags, attention = torch.backends.cuda, torch.nn.attention
 
