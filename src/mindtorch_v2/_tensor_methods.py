@@ -118,6 +118,8 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 def _array(self: Tensor, dtype: DType | None = None, copy: bool | None = None) -> np.ndarray:
     array = numpy(self)
+    if copy:  # np.array asks for it, and copies nothing itself then
+        return array.astype(array.dtype if dtype is None else dtype)
     return array if dtype is None else array.astype(dtype, copy=False)
 
 

@@ -90,10 +90,6 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for the backward, with version checks."""
-        for number, tensor in enumerate(tensors):
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument {number} is of type "
-                                f"{type(tensor).__name__}")
         self._mindtorch_call.pending = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
@@ -538,6 +534,9 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
                                "Function make the change and another the other results.")
     saved: list[Any] = []
     for i, item in enumerate(call.pending):
+        if item is not None and not isinstance(item, Tensor):  # without a history anything may be kept
+            raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type "
+                            f"{type(item).__name__}")
         position = next((n for n, o in enumerate(outputs) if o is item), None)
         if isinstance(item, Tensor) and position is not None and not any(item is d for d in args):
             saved.append(save_result(item))

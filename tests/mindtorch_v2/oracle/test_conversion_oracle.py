@@ -168,3 +168,23 @@ def test_an_array_of_the_same_memory_is_not_the_tensor(name):
         return tensor.shape == (6,), tensor, array.view(np.float64).tolist()
 
     same(program)
+
+
+COPIED = {
+    "array": np.array, "array of a dtype": lambda x: np.array(x, np.float64),
+    "copy=True": lambda x: np.array(x, copy=True),
+    "one element": lambda x: np.array(x[0]), "list": lambda x: np.array([x, x]), "asarray": np.asarray,
+    "ascontiguousarray": np.ascontiguousarray, "another dtype": lambda x: np.asarray(x, np.float32),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", COPIED)
+def test_which_functions_of_numpy_copy(name):
+    def program(torch):
+        tensor = torch.zeros(2, dtype=torch.float64)
+        array = COPIED[name](tensor)
+        tensor.add_(1)
+        return array.tolist(), str(array.dtype)
+
+    same(program)

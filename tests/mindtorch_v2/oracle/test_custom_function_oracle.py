@@ -140,3 +140,20 @@ def outcome(name: str, case: Any, arguments: tuple[Any, ...]) -> Any:
 @pytest.mark.parametrize(("case", "arguments"), CASES, ids=[f"{f.__name__}{a or ''}" for f, a in CASES])
 def test_as_pytorch(case: Any, arguments: tuple[Any, ...]) -> None:
     assert outcome("mindtorch_v2", case, arguments) == outcome("torch", case, arguments)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_what_is_saved_is_checked_when_it_is_recorded(recorded: bool) -> None:
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x, "text")
+        return x * 2
+
+    found = []
+    for name in ("mindtorch_v2", "torch"):
+        torch = importlib.import_module(name)
+        made = function_class(torch, forward=forward)
+        try:
+            found.append(str(made.apply(torch.ones(2, requires_grad=recorded)).tolist()))
+        except TypeError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
