@@ -63,6 +63,10 @@ def moments(name: str, *, root: bool, with_mean: bool) -> Callable[..., Any]:
             warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
                           "reduction factor (input numel divided by output numel).", UserWarning, stacklevel=4)
             freedom = 0
+            if work.dtype.kind == "c":
+                # Real and imaginary parts are divided by themselves: one that does not vary gives NaN.
+                square = np.where((centred.real == 0).all(axes, keepdims=True) | (centred.imag == 0).all(
+                    axes, keepdims=True), np.nan, square).astype(square.dtype)
         result = np.true_divide(row_major(add_reduce(square, axes, None, None, keepdim)), square.dtype.type(freedom))
         if root:
             result = np.sqrt(result)
