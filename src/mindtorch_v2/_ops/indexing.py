@@ -10,7 +10,7 @@ import numpy as np
 
 from .._backends.base import ON_DEVICE, placed, transfer
 from .._backends.cpu import indexing as kernels
-from .._backends.meta import as_meta, stand_in
+from .._backends.meta import MetaArray, as_meta, stand_in
 from .._construct import from_sequence
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, scalar_array
@@ -47,7 +47,7 @@ class Indices(list[Any]):
             if t is None or t.device == where:
                 arrays.append(None if t is None else t._a)
             elif where.type == "meta" and t._a.dtype in MASK_KINDS:
-                arrays += [transfer(positions, where) for positions in t._a.nonzero()]  # how many are set is known
+                arrays.append(t._a)  # how many are set is known
             else:
                 arrays.append(transfer(t._a, where))
         return arrays
@@ -100,7 +100,7 @@ def _put_into_copy(a: Any, indices: Indices, values: Any, accumulate: bool) -> A
 
 def _index_shape(a: Any, indices: Any) -> Any:
     arrays = index_arrays(indices)
-    if any(one is not None and one.dtype in MASK_KINDS for one in arrays):
+    if any(isinstance(one, MetaArray) and one.dtype in MASK_KINDS for one in arrays):
         raise NotImplementedError("aten::index: the output's shape depends on a mask, and one on device 'meta' has no "
                                   "data")
     return as_meta(kernels.index(stand_in(a), stand_in(arrays)))
