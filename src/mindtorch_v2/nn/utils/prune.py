@@ -198,7 +198,8 @@ def _without_some(t: Any, default_mask: Any, amount: Any, score: Callable[[Any],
     count = _count(amount, t.nelement())
     mask = default_mask.clone()
     if count:
-        mask.view(-1)[aten.topk(score(t).view(-1), count, largest=largest).indices] = 0
+        chosen = aten.topk(score(t).view(-1), count, largest=largest).indices
+        mask.view(-1)[chosen] = 0
     return mask
 
 
