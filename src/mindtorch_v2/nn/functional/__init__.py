@@ -136,9 +136,14 @@ _LOW_PRECISION = ("nn.functional.{0}: products of 8-bit and smaller floating poi
 scaled_grouped_mm = refusing("scaled_grouped_mm", NotImplementedError, _LOW_PRECISION.format("scaled_grouped_mm"))
 scaled_mm = refusing("scaled_mm", NotImplementedError, _LOW_PRECISION.format("scaled_mm"))
 
+
+def grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    """One product for each group of rows, whose ends are `offs`."""
+    return find("_grouped_mm")(mat_a, mat_b, offs, bias, out_dtype)
+
+
 # Name here -> op.
 DIRECT = {
-    "grouped_mm": "_grouped_mm",
     "bilinear": "bilinear",
     "celu_": "celu_",
     "channel_shuffle": "channel_shuffle",

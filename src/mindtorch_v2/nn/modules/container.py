@@ -89,6 +89,10 @@ class Sequential(_Numbered):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._key(index)]
 
+    def extend(self, sequential: Iterable[Module]) -> Sequential:
+        """Add modules at the end."""
+        return super().extend(sequential)
+
     def insert(self, index: int, module: Module) -> Sequential:
         """Put a module before a position."""
         if not isinstance(module, Module):
