@@ -10,7 +10,7 @@ import importlib
 from typing import Any
 
 from ..._absent import refusing
-from ..._dispatch.namespace import LOOKUPS, find
+from ..._dispatch.namespace import LOOKUPS, aten, find
 from . import _reduction as _Reduction  # noqa: F401 (libraries ask it for numbers)
 from .activation import (
     _get_softmax_dim,  # noqa: F401
@@ -139,7 +139,7 @@ scaled_mm = refusing("scaled_mm", NotImplementedError, _LOW_PRECISION.format("sc
 
 def grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
     """One product for each group of rows, whose ends are `offs`."""
-    return find("_grouped_mm")(mat_a, mat_b, offs, bias, out_dtype)
+    return aten._grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
 
 
 # Name here -> op.
