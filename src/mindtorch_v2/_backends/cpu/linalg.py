@@ -113,8 +113,8 @@ def inv_ex(a: np.ndarray, check_errors: bool, name: str = "linalg.inv_ex") -> tu
         infos = infos_of(a, first_zero_pivot)
     if check_errors:
         raise_first(infos, SINGULAR_INVERSE, name)
-    # Singular matrices get NaN; the others get the same result as alone.
-    good = infos == 0
+    # Singular matrices get NaN, and so do those with NaN; the others get the same result as alone.
+    good = (infos == 0) & ~np.isnan(a).any((-2, -1))
     made = columns(a.shape, a.dtype)
     made[...] = np.nan
     made[good] = _inv(a[good])
@@ -172,7 +172,14 @@ def solve(a: np.ndarray, b: np.ndarray, left: bool, check_errors: bool) -> np.nd
     except np.linalg.LinAlgError:
         if check_errors:
             raise_first(infos_of(a, first_zero_pivot), SINGULAR_SOLVE)
-        raise
+        undefined = np.isnan(a).any((-2, -1))  # LAPACK takes some of these for singular
+        if not undefined.any():
+            raise
+    regular = np.where(undefined[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
+    shown = undefined[..., None] if is_vector(a.shape, b.shape) else undefined[..., None, None]
+    made = solve(regular, b, left, check_errors)
+    np.copyto(made, np.nan, where=shown)
+    return made
 
 
 def _qr_in_c(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
