@@ -179,6 +179,9 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
     if type(self._st) is InferenceShared:
         check_inference(self)
     shape, array = tuple(size), self._a
+    if isinstance(array, SparseArray):
+        raise NotImplementedError("Could not run 'aten::resize_' with arguments from the 'SparseCPU' backend: a sparse "
+                                  "tensor has no memory to resize")
     if min(shape, default=0) < 0:
         raise RuntimeError(f"numel: integer multiplication overflow, since a size is negative: {list(shape)}")
     if memory_format is preserve_format:

@@ -12,6 +12,7 @@ import numpy as np
 from .._autograd.graph import as_leaf
 from .._backends.base import placed, to_host
 from .._backends.cpu import numeric as kernels
+from .._backends.sparse import SparseArray
 from .._device import DeviceLike
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.layouts import suggested_format
@@ -118,7 +119,22 @@ def _is_set_to(self: Tensor, tensor: Tensor) -> bool:
 declare("is_same_size(Tensor self, Tensor other) -> bool", where="n",
         composite=lambda self, other: tuple(self._a.shape) == tuple(other._a.shape))
 declare("is_set_to(Tensor self, Tensor tensor) -> bool", composite=_is_set_to, where="n")
+def _resize_sparse_as(self: Tensor, template: Tensor) -> Tensor:
+    mine, other = self._a, template._a
+    if not isinstance(other, SparseArray) or other.layout != mine.layout:
+        raise NotImplementedError("Could not run 'aten::resize_' with arguments from the 'SparseCPU' backend: both or "
+                                  "neither of the tensors have to be sparse, in the same layout")
+    if mine.shape != other.shape or len(mine.indices) != len(other.indices):
+        if mine.indices.shape[1]:
+            raise NotImplementedError("resize_as_ of a sparse tensor that has elements is not supported")
+        mine.take_over(SparseArray(other.indices[:, :0].copy(), np.zeros((0, *other.values.shape[1:]), mine.dtype),
+                                   other.shape, True, mine.layout))
+    return self
+
+
 def _resize_as(self: Tensor, the_template: Tensor, memory_format: Any) -> Tensor:
+    if isinstance(self._a, SparseArray):
+        return _resize_sparse_as(self, the_template)
     if memory_format is preserve_format:
         memory_format = suggested_format(the_template._a)
     return aten.resize_(self, the_template._a.shape, memory_format=memory_format)

@@ -58,6 +58,8 @@ CALLS = {
     "new": lambda t, a, x: a.new(a._indices(), a._values() * 2, a.size()).to_dense(),
     "new of a size": lambda t, a, x: t.tensor([*a.new(2, 3).shape, a.new(2, 3)._nnz(), a.new().numel(), a.new(
         a.size()).is_sparse]),
+    "resized as another": lambda t, a, x: t.tensor([*a.new().resize_as_(a).shape, a.new().resize_as_(a)._nnz(),
+                                                    a.new().resize_as_(a).is_sparse]),
     "of a size": lambda t, a, x: t.sparse_coo_tensor((2, 3)).to_dense(),
     "to_sparse": lambda t, a, x: t.eye(3).to_sparse().to_dense(),
     "sparse rows": lambda t, a, x: t.tensor([[0.0, 0.0], [1.0, 0.0]]).to_sparse(1)._values(),
@@ -129,6 +131,7 @@ ERRORS = [
     lambda t: matrix(t)[1].indices(),
     lambda t: matrix(t)[1] @ t.ones(3, 3),
     lambda t: matrix(t)[1].norm(p=2, dim=0),
+    lambda t: matrix(t)[1].clone().resize_(5, 4),
     lambda t: matrix(t)[1].norm(p=2, dim=(0, 1), keepdim=True),
 ]
 
