@@ -131,7 +131,6 @@ ERRORS = [
     lambda t: matrix(t)[1].indices(),
     lambda t: matrix(t)[1] @ t.ones(3, 3),
     lambda t: matrix(t)[1].norm(p=2, dim=0),
-    lambda t: matrix(t)[1].clone().resize_(5, 4),
     lambda t: matrix(t)[1].norm(p=2, dim=(0, 1), keepdim=True),
 ]
 
@@ -141,7 +140,7 @@ def test_errors(number):
     check_error(ERRORS[number])
 
 
-@pytest.mark.parametrize("call", [lambda a: a.exp(), lambda a: a.cumsum(0),
+@pytest.mark.parametrize("call", [lambda a: a.exp(), lambda a: a.clone().resize_(5, 4), lambda a: a.cumsum(0),
                                   lambda a: a.to_sparse_bsr((1, 1))])
 def test_what_is_missing_says_so(call):
     with pytest.raises(NotImplementedError):
