@@ -61,7 +61,7 @@ def _bitwise(name: str, kernel: Any, scalar_overload: str) -> None:
 
 
 for _name, _ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
-    _bitwise(f"bitwise_{_name}", kernels.of_bits(f"bitwise_{_name}_cpu", _ufunc), "Scalar")
+    _bitwise(f"bitwise_{_name}", kernels.of_bits(f"bitwise_{_name}_cpu", elements.shared(_ufunc)), "Scalar")
 
 
 def _operator(operator: str, op: str) -> None:

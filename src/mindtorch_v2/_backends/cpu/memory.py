@@ -163,8 +163,8 @@ def copy_into(target: Array, source: Array) -> Array:
     if (change := CONVERSIONS.get((target.dtype, source.dtype))) is not None and target.shape == source.shape \
             and providers.conversions() and providers.native.convert(change, target, source):
         return target
-    if (target.size >= 1024 and target.dtype is source.dtype and not (target.flags.c_contiguous and
-            source.flags.c_contiguous) and providers.moves() and providers.native.copy(target, source)):
+    if (target.size >= 1024 and target.dtype is source.dtype and providers.moves()
+            and providers.native.copy(target, source)):
         return target
     if source.dtype.kind == "c" and kind not in "cb":
         warn_once("Casting complex values to real discards the imaginary part")

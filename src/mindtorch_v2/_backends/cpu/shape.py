@@ -150,8 +150,10 @@ def roll_one(a: Array, move: int, dim: int) -> Array:
         return a.copy()
     cut = -move % a.shape[dim]
     lead = (slice(None),) * dim
-    parts = (a[(*lead, slice(cut, None))], a[(*lead, slice(0, cut))])
-    return np.concatenate(parts, dim, out=np.empty(a.shape, a.dtype))
+    made = np.empty(a.shape, a.dtype)
+    copy_into(made[(*lead, slice(0, a.shape[dim] - cut))], a[(*lead, slice(cut, None))])
+    copy_into(made[(*lead, slice(a.shape[dim] - cut, None))], a[(*lead, slice(0, cut))])
+    return made
 
 
 def rot90(a: Array, k: int, dims: Sequence[int]) -> Array:

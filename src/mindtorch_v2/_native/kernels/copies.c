@@ -109,6 +109,25 @@ static PyObject *fill(PyObject *self, PyObject *const *args, Py_ssize_t count) {
         for (npy_intp i = 0; i < count; i++) ((TYPE *)to)[i] = value;                                                  \
     } while (0)
 
+typedef uint32_t Four __attribute__((vector_size(16)));
+#ifdef __clang__
+#define TURNED(V) __builtin_shufflevector(V, V, 3, 2, 1, 0)
+#else
+#define TURNED(V) __builtin_shuffle(V, (Four){3, 2, 1, 0})
+#endif
+
+/* to[i] = from[-i]: compilers do not turn such a loop into vectors by themselves. */
+static void copy_backwards(uint32_t *to, const uint32_t *from, npy_intp count) {
+    npy_intp i = 0;
+    for (; i + 4 <= count; i += 4) {
+        Four some;
+        memcpy(&some, from - i - 3, sizeof some);
+        some = TURNED(some);
+        memcpy(to + i, &some, sizeof some);
+    }
+    for (; i < count; i++) to[i] = from[-i];
+}
+
 static void copy_row(char *to, npy_intp to_step, const char *from, npy_intp from_step, npy_intp count, npy_intp size) {
     if (!from_step && to_step == size) {
         if (size == 4) REPEATED(uint32_t);
@@ -118,8 +137,7 @@ static void copy_row(char *to, npy_intp to_step, const char *from, npy_intp from
         return;
     }
     if (to_step == size && from_step == size) memcpy(to, from, (size_t)(count * size));
-    else if (size == 4 && to_step == 4 && from_step == -4)
-        for (npy_intp i = 0; i < count; i++) ((float *)to)[i] = ((const float *)from)[-i];
+    else if (size == 4 && to_step == 4 && from_step == -4) copy_backwards((uint32_t *)to, (const uint32_t *)from, count);
     else if (size == 4 && to_step == 4) for (npy_intp i = 0; i < count; i++) ((float *)to)[i] = *(const float *)(from + i * from_step);
     else if (size == 4) STEPPED(uint32_t);
     else if (size == 8) STEPPED(uint64_t);
