@@ -165,17 +165,17 @@ def test_descriptions_of_arguments_do_not_pile_up(monkeypatch):
     monkeypatch.setattr(recorder_module, "HOLDING", set())  # others may hold recordings of other tests
     x = torch.ones(3)
     with profile(record_shapes=True) as kept:
-        torch.mul(x, 0.125)
+        torch.pow(x, 0.125)
     largest = 0
     for i in range(30):
         with profile(record_shapes=True) as prof:
             for k in range(20):
-                torch.mul(x, 1 / (1 + 20 * i + k))
-        assert [e.concrete_inputs[1] for e in prof.events() if e.name == "aten::mul"] == [
+                torch.pow(x, 1 / (1 + 20 * i + k))
+        assert [e.concrete_inputs[1] for e in prof.events() if e.name == "aten::pow"] == [
             1 / (1 + 20 * i + k) for k in range(20)]
         if i == 5:  # until now somebody held a recording
             assert len(INPUTS) > 100
-            assert [e.concrete_inputs[1] for e in kept.events() if e.name == "aten::mul"] == [0.125]
+            assert [e.concrete_inputs[1] for e in kept.events() if e.name == "aten::pow"] == [0.125]
             del kept
         del prof
         if i > 7:
