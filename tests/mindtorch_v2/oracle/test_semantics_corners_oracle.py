@@ -67,6 +67,9 @@ def outcome(torch: Any, case: str) -> Any:
             return plain(torch, eval(case, space))
     except Exception as error:
         return error
+    finally:  # a case that fails half-way leaves these as they were set
+        torch.set_default_dtype(torch.float32)
+        torch.use_deterministic_algorithms(False)
 
 
 def words(error: Exception) -> set[str]:
