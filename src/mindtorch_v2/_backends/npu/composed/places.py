@@ -10,7 +10,7 @@ import numpy as np
 from ...._deterministic import alert
 from ...._dispatch.promotion import pretty, result_dtype, stored_scalar
 from ...._dtype import FROM_NUMPY
-from ...._shape import broadcast_shapes, wrap_dims
+from ...._shape import as_numbers, broadcast_shapes, wrap_dims
 from ...cpu.indexing import check_put
 from ...index_checks import copied_dim
 from ...pixels import shuffled, unshuffled
@@ -325,8 +325,7 @@ def rot90(self: NpuArray, k: int, dims: Any) -> NpuArray:
 @composed("roll")
 def roll(self: NpuArray, shifts: Any, dims: Any) -> NpuArray:
     """Elements moved along dimensions; those beyond the end go to the start."""
-    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    shifts, dims = as_numbers(shifts), as_numbers(dims)
     if not dims:
         flat = viewed(contiguous(self), (self.size,))
         return viewed(roll(flat, shifts, (0,)), self.shape)
