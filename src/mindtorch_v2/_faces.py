@@ -112,9 +112,11 @@ def asking_code(face: Face, name: str, like: CodeType | None = None, form: str =
     code = _template(form, () if like is None else like.co_freevars)
     constants = tuple(face if constant == b"" else constant for constant in code.co_consts)
     code = code.replace(co_consts=constants, co_name=name)
-    if like is None:
-        return code
-    # A recording of calls shows a function by its place.
+    return code if like is None else placed(code, like)
+
+
+def placed(code: CodeType, like: CodeType) -> CodeType:
+    """The code as if it stood where other code does: a recording of calls shows a function by its place."""
     return code.replace(co_filename=like.co_filename, co_firstlineno=like.co_firstlineno)
 
 
@@ -249,7 +251,8 @@ class Faces:
         operator = name in OPERATORS or name in REFLECTED
         face = self.methods[name] = Face(self.raw.get(value, value), operator=operator)
         form = _ANY if not operator else _TWO if name in BINARY or name in REFLECTED else _ONE
-        function: Any = FunctionType(asking_code(face, name, form=form), {"__builtins__": __builtins__}, name)
+        code = placed(asking_code(face, name, form=form), value.__code__)
+        function: Any = FunctionType(code, {"__builtins__": __builtins__}, name)
         function.__qualname__, function.__module__, function.__doc__ = f"Tensor.{name}", "torch", value.__doc__
         function.__wrapped__ = value
         face.function = face.func = function

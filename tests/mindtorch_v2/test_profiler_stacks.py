@@ -149,6 +149,18 @@ def test_of_this_package_only_what_the_user_calls_is_shown() -> None:
                for name in after[1:]), after
 
 
+def test_methods_that_ask_for_overrides_are_shown_by_their_place() -> None:
+    class Mine(torch.Tensor):
+        pass
+
+    mine = torch.ones(1).as_subclass(Mine)  # from now on functions ask
+    prof = recorded(lambda: torch.ones(1, requires_grad=True).sum().backward())
+    assert type(mine) is Mine
+    names = [prof.trace.names[n] for n in prof.trace.events["name"][prof.trace.events["kind"] == Kind.PYTHON]]
+    assert [name.partition("(")[0] for name in names if name.endswith(": backward")] == [
+        "mindtorch_v2/_tensor_methods.py"]
+
+
 def test_recursion() -> None:
     def deep(n: int) -> Any:
         return deep(n - 1) if n else torch.ones(1).sin()
