@@ -19,7 +19,7 @@ import numpy as np
 from . import autograd  # noqa: F401  (its functions are offered, as are those of `init`)
 from ._device import device
 from ._dispatch import overriding
-from ._dispatch.namespace import ASKING, LOOKUPS, aten, offered
+from ._dispatch.namespace import ASKING, LOOKUPS, METHODS, aten, offered
 from ._dispatch.overriding import ACTIVE, OUTSIDE, PACKAGE, STATE, is_internal, offer, overriders
 from ._dispatch.registry import is_public
 from ._dtype import dtype
@@ -72,6 +72,9 @@ class Face:
     def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """For calls with something else than plain arguments, or while a mode is active."""
         state = STATE
+        if state.skip:
+            state.skip = False
+            return self.raw(*args, **kwargs)
         mode = bool(state.modes) and not state.all_off
         asked = [] if state.classes_off or not self.classes else overriders(overriding.flat((*args, *kwargs.values())))
         if not (asked or mode) or is_internal(sys._getframe(1).f_back):  # type: ignore[arg-type]
@@ -140,7 +143,7 @@ class Faces:
         self.codes: dict[FunctionType, tuple[CodeType, CodeType]] = {}  # as it is, and asking
         self.raw: dict[Any, Callable[..., Any]] = {}
         self.function_of = ASKING  # by its raw copy
-        self.methods: dict[str, Face] = {}
+        self.methods: dict[str, Face] = METHODS
 
     def arm(self, for_good: bool) -> None:
         """Make the public functions ask."""

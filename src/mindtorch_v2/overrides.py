@@ -24,7 +24,7 @@ from ._tensor import Tensor
 
 __all__ = ["DisableTorchFunctionSubclass", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions",
            "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like",
-           "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]
+           "is_tensor_method_or_property", "redispatch_function", "resolve_name", "wrap_torch_function"]
 
 
 # Functions that make tensors from numbers: only modes are asked about them.
@@ -33,6 +33,9 @@ _FROM_NUMBERS = CONSTRUCTORS | {"arange", "range"}
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether the class of an argument, or a mode, takes functions over now."""
+    if STATE.skip:
+        STATE.skip = False
+        return False
     if STATE.modes and not STATE.all_off:
         return True
     return not STATE.classes_off and any(overrides(type(one)) for one in relevant_args)
@@ -64,6 +67,27 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
     mode = f" nor in mode {STATE.modes[-1]!r}" if STATE.modes and not STATE.all_off else ""
     raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: "
                     f"{list(map(type, asked))}{mode}")
+
+
+def redispatch_function(func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...],
+                        kwargs: dict[str, Any] | None) -> Any:
+    """Call a function itself, from inside `__torch_function__`; what it calls is offered again.
+
+    >>> import mindtorch_v2 as torch
+    >>> class Loud(torch.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return redispatch_function(func, types, args, kwargs)
+    >>> torch.relu(torch.ones(2).as_subclass(Loud))
+    relu
+    tensor([1., 1.])
+    """
+    before, STATE.skip = STATE.skip, True
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        STATE.skip = before
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -112,7 +112,10 @@ class Offered:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         found = getattr(aten, name)
-        made = self.__dict__[name] = ASKING.get(found, found)
+        made = ASKING.get(found)
+        if made is None:  # `to` and `copy_` are methods only
+            made = METHODS[name].function if name in METHODS else found
+        self.__dict__[name] = made
         return made
 
 
@@ -132,4 +135,6 @@ public = Public()
 
 # Set by `_faces` while functions ask: the asking functions, by the entries of `aten`.
 ASKING: dict[Any, Any] = {}
+# The same for Tensor's methods, by name.
+METHODS: dict[str, Any] = {}
 offered = Offered()

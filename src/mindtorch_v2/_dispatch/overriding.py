@@ -30,6 +30,7 @@ class _State(threading.local):
         self.modes: list[Any] = []
         self.classes_off = 0
         self.all_off = 0
+        self.skip = False  # the next question is not asked
 
 
 STATE = _State()

@@ -365,3 +365,46 @@ def test_make_subclass() -> None:
         return [x, x.label, x * 2, one, list(torch.utils.data.DataLoader([one, one], batch_size=2))]
 
     same(program)
+
+
+@same
+def test_converted_modules_ask_about_methods(torch: Any) -> Any:
+    """`Module.to` and `load_state_dict` call `Tensor.to` and `Tensor.copy_`, and buffers keep their class."""
+    log: list[Any] = []
+    kind = logging(torch, log)
+    module = torch.nn.Module()
+    module.register_buffer("b", torch.ones(2).as_subclass(kind))
+    module.p = torch.nn.Parameter(torch.ones(2).as_subclass(kind))
+    module.to(torch.float64)
+    module.load_state_dict(module.state_dict())
+    asked = [name for name, *_ in log if name in ("torch.Tensor.to", "torch.Tensor.copy_")]
+    return asked, type(module.b) is kind, type(module.p) is kind, module.b.dtype == torch.float64
+
+
+@same
+def test_redispatch_function(torch: Any) -> Any:
+    """It skips one question: of an op, a method, an attribute, and of a function that asks itself."""
+    log: list[str] = []
+
+    class Noted(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append("mode " + func.__name__)
+            with self:
+                return torch.overrides.redispatch_function(func, types, args, kwargs)
+
+    def scaled(a: Any, b: Any) -> Any:
+        if torch.overrides.has_torch_function((a, b)):
+            return torch.overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a.mul(b) + 1
+
+    x = torch.ones(2).as_subclass(Noted)
+    kinds = [type(made) is torch.Tensor for made in (torch.relu(x), x.neg(), x.data, scaled(x, x))]
+    with Mode():
+        kinds.append(type(scaled(torch.ones(2), torch.ones(2))) is torch.Tensor)
+    return kinds, log, list(x.shape)

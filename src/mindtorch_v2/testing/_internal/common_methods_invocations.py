@@ -17,6 +17,7 @@ from ..._dispatch.namespace import aten
 from ..._dtype import bool_, dtype, int64
 from .._creation import make_tensor
 from .._utils import wrapper_set_seed
+from . import opinfo
 from .common_dtype import complex_types, floating_types_and, get_all_dtypes, integral_types
 from .opinfo.core import *  # noqa: F403 - tests import these from here as well
 from .opinfo.core import (
@@ -46,8 +47,8 @@ from .opinfo.utils import np_unary_ufunc_integer_promotion_wrapper as promoted
 from .opinfo.utils import prod_numpy, reference_reduction_numpy
 
 __all__ = ["XS", "_NOTHING", "ElementwiseBinaryPythonRefInfo", "ElementwiseUnaryPythonRefInfo", "L", "M",
-           "PythonRefInfo", "ReductionPythonRefInfo", "S", "binary_ufuncs", "op_db", "reduction_ops", "shape_funcs",
-           "spectral_funcs", "unary_ufuncs", "wrapper_set_seed"]
+           "PythonRefInfo", "ReductionPythonRefInfo", "S", "binary_ufuncs", "op_db", "opinfo", "reduction_ops",
+           "shape_funcs", "spectral_funcs", "unary_ufuncs", "wrapper_set_seed"]
 
 _BY_NAME = {kind.name: kind for kind in get_all_dtypes()}
 _HALVES = (_BY_NAME["float16"], _BY_NAME["bfloat16"])

@@ -20,9 +20,10 @@ from ...nn.parameter import Parameter
 from ...optim import lr_scheduler
 from ...optim.optimizer import _get_foreach_kernels_supported_devices
 from .info_parametrization import Described, over
+from .opinfo.inputs import DecorateInfo
 
-__all__ = ["ErrorOptimizerInput", "OptimizerErrorEnum", "OptimizerInfo", "OptimizerInput", "TensorTracker",
-           "get_error_inputs_for_all_optims", "optim_db", "optims"]
+__all__ = ["DecorateInfo", "ErrorOptimizerInput", "OptimizerErrorEnum", "OptimizerInfo", "OptimizerInput",
+           "TensorTracker", "get_error_inputs_for_all_optims", "optim_db", "optims"]
 
 FLAGS = ("foreach", "fused", "differentiable")  # at most one of them is on
 Options = dict[str, Any]

@@ -7,10 +7,12 @@ from typing import Any
 
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
-from ...utils._pytree import tree_map
+from ...overrides import redispatch_function
+from ...utils._pytree import tree_leaves, tree_map
 from .logging_tensor import LoggingTensor
 
-__all__ = ["DiagTensorBelow", "NonWrapperTensor", "SubclassInfo", "WrapperTensor", "subclass_db"]
+__all__ = ["DiagTensorBelow", "NonWrapperTensor", "RedispatchTensor", "SparseTensor", "SubclassInfo", "WrapperTensor",
+           "subclass_db"]
 
 
 class WrapperTensor(Tensor):
@@ -61,6 +63,68 @@ class DiagTensorBelow(WrapperTensor):
         return func(*bare[0], **bare[1])
 
 
+class SparseTensor(WrapperTensor):
+    """The elements that are not zero, and where they are; ops compute with the dense tensor."""
+
+    values: Any  # type: ignore[assignment]
+    indices: Any  # type: ignore[assignment]
+
+    @classmethod
+    def get_wrapper_properties(cls, size: Any, values: Any, indices: Any,
+                               requires_grad: bool = False) -> tuple[Any, dict[str, Any]]:
+        """Like the values, of the full size."""
+        return values, {"size": size, "requires_grad": requires_grad}
+
+    def __init__(self, size: Any, values: Any, indices: Any, requires_grad: bool = False) -> None:
+        self.values, self.indices = values, indices
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"SparseTensor(values={self.values!r}, indices={self.indices!r})"
+
+    def sparse_to_dense(self) -> Any:
+        """All elements."""
+        dense = aten.zeros(self.size(), dtype=self.values.dtype)
+        dense[self.indices.unbind(1)] = self.values
+        return dense
+
+    @classmethod
+    def from_dense(cls, dense: Any) -> Any:
+        """Of a plain tensor."""
+        indices = dense.nonzero()
+        return cls(dense.size(), dense[indices.unbind(1)], indices)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """On dense tensors, and back."""
+        bare = tree_map(lambda x: x.sparse_to_dense() if isinstance(x, cls) else x, (args, kwargs or {}))
+        return tree_map(lambda x: cls.from_dense(x) if isinstance(x, Tensor) else x, func(*bare[0], **bare[1]))
+
+
+class RedispatchTensor(Tensor):
+    """A derived class that notes each function that is offered to it, and lets it run."""
+
+    call_log: list[Any]
+
+    @staticmethod
+    def __new__(cls: Any, data: Any, call_log: Any = None) -> Any:
+        made = Tensor._make_subclass(cls, data, require_grad=data.requires_grad)  # type: ignore[attr-defined]
+        made.call_log = [] if call_log is None else call_log
+        return made
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Note the call; its results share the list of notes."""
+        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, cls)]
+        log = given[0].call_log if given else None
+        if log is not None:
+            log.append((func.__qualname__, types))
+
+        def noted(x: Any) -> Any:
+            return cls(x, log) if isinstance(x, Tensor) and not isinstance(x, cls) else x
+
+        return tree_map(noted, redispatch_function(func, types, args, kwargs))
+
+
 class NonWrapperTensor(Tensor):
     """A plain derived class with an attribute."""
 
@@ -99,6 +163,9 @@ subclass_db = {
     Tensor: SubclassInfo("base_tensor", create_fn=aten.randn),
     NonWrapperTensor: SubclassInfo("non_wrapper_tensor", create_fn=lambda shape: NonWrapperTensor(aten.randn(shape))),
     LoggingTensor: SubclassInfo("logging_tensor", create_fn=lambda shape: LoggingTensor(aten.randn(shape))),
+    SparseTensor: SubclassInfo("sparse_tensor",
+                               create_fn=lambda shape: SparseTensor.from_dense(aten.relu(aten.randn(shape)))),
     DiagTensorBelow: SubclassInfo("diag_tensor_below", create_fn=lambda shape: DiagTensorBelow(aten.randn(shape)),
                                   closed_under_ops=False),
+    RedispatchTensor: SubclassInfo("redispatch_tensor", create_fn=lambda shape: RedispatchTensor(aten.randn(shape))),
 }
