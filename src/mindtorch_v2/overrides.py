@@ -79,9 +79,11 @@ def redispatch_function(func: Callable[..., Any], types: Iterable[type], args: t
     ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
     ...         print(func.__name__)
     ...         return redispatch_function(func, types, args, kwargs)
-    >>> torch.relu(torch.ones(2).as_subclass(Loud))
-    relu
-    tensor([1., 1.])
+    >>> def count(x):
+    ...     return handle_torch_function(count, (x,), x) if has_torch_function((x,)) else len(x.shape)
+    >>> count(torch.ones(2, 3).as_subclass(Loud))
+    count
+    2
     """
     before, STATE.skip = STATE.skip, True
     try:

@@ -43,6 +43,7 @@ __all__ = [
     "SparseAdam",
     "lr_scheduler",
     "optimizer",
+    "swap_in_optimizer_params_and_state",
 ]
 
 # What the steps of SGD and Adam use.
@@ -58,4 +59,6 @@ def __getattr__(name: str) -> Any:
     # Loaded when first asked for: what a program with an ordinary optimizer does not need.
     if name in ("swa_utils", "_functional", "adamw"):
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "swap_in_optimizer_params_and_state":
+        return importlib.import_module(f"{__name__}._stateless").swap_in_optimizer_params_and_state
     raise AttributeError(f"module 'torch.optim' has no attribute '{name}'")

@@ -8,6 +8,7 @@ import inspect
 
 import numpy as np
 import pytest
+from both import outcome, same
 from harness import assert_same, check_error
 
 import mindtorch_v2 as ours
@@ -298,3 +299,41 @@ def test_lbfgs_remembers_no_step_whose_curvature_is_no_number():
         return len(optimizer.state[x]["old_dirs"])
 
     assert remembered(ours) == remembered(torch)
+
+
+def swapped_in(torch):
+    """Steps on other parameters with another state; what is refused; the optimizer has its own back."""
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD([{"params": [model.weight]}, {"params": [model.bias], "lr": 0.5}], lr=0.1, momentum=0.9)
+
+    def run(parameters, state, fail=False):
+        def swap():
+            with torch.optim.swap_in_optimizer_params_and_state(optimizer, parameters, state):
+                optimizer.step()
+                assert not fail
+                return [(group["lr"], len(group["params"])) for group in optimizer.param_groups], len(optimizer.state)
+        return outcome(swap, 40)
+
+    for parameter in model.parameters():
+        parameter.data.fill_(1.0)
+    others = {name: torch.nn.Parameter(torch.zeros_like(one)) for name, one in model.named_parameters()}
+    found = [run(others, optimizer.state_dict())]
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    for one in others.values():
+        one.grad = torch.ones_like(one)
+    state = optimizer.state_dict()
+    found += [run(others, state), run({"weight": others["weight"]}, state), run(others, {}), run(others, [])]
+    for change in ({"lr": 2.0}, {"params": []}, {"more": 1}):
+        changed = optimizer.state_dict()
+        changed["param_groups"][0].update(change)
+        found.append(run(others, changed))
+    found += [run(others, {**state, "state": {7: {}}}), run(others, state, fail=True),
+              run(others, {**state, "param_groups": state["param_groups"][:1]})]
+    kept = [one["momentum_buffer"] for one in state["state"].values()]
+    return (found, list(others.values()), list(model.parameters()), kept, len(optimizer.state),
+            [group["params"][0] is one for group, one in zip(optimizer.param_groups, model.parameters())])
+
+
+def test_parameters_swapped_in():
+    same(swapped_in)

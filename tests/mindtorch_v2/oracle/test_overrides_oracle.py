@@ -367,8 +367,7 @@ def test_make_subclass() -> None:
     same(program)
 
 
-@same
-def test_converted_modules_ask_about_methods(torch: Any) -> Any:
+def converted_modules(torch: Any) -> Any:
     """`Module.to` and `load_state_dict` call `Tensor.to` and `Tensor.copy_`, and buffers keep their class."""
     log: list[Any] = []
     kind = logging(torch, log)
@@ -381,8 +380,7 @@ def test_converted_modules_ask_about_methods(torch: Any) -> Any:
     return asked, type(module.b) is kind, type(module.p) is kind, module.b.dtype == torch.float64
 
 
-@same
-def test_redispatch_function(torch: Any) -> Any:
+def redispatched(torch: Any) -> Any:
     """It skips one question: of an op, a method, an attribute, and of a function that asks itself."""
     log: list[str] = []
 
@@ -408,3 +406,8 @@ def test_redispatch_function(torch: Any) -> Any:
     with Mode():
         kinds.append(type(scaled(torch.ones(2), torch.ones(2))) is torch.Tensor)
     return kinds, log, list(x.shape)
+
+
+@pytest.mark.parametrize("program", [converted_modules, redispatched])
+def test_programs_with_subclasses(program: Any) -> None:
+    same(program)
