@@ -140,6 +140,7 @@ class Faces:
     def __init__(self) -> None:
         self.armed = False
         self.for_good = False
+        self.changes = 0  # how often there was other code, for those who know functions by it
         self.codes: dict[FunctionType, tuple[CodeType, CodeType]] = {}  # as it is, and asking
         self.raw: dict[Any, Callable[..., Any]] = {}
         self.function_of = ASKING  # by its raw copy
@@ -169,6 +170,7 @@ class Faces:
             if isinstance(current, FunctionType) and is_own(current):  # and not a function of the program's
                 setattr(Tensor, name, face.function)
         Tensor.__iter__ = _iterate  # type: ignore[method-assign]
+        self.changes += 1
         _set_aten(offered)
 
     def disarm(self) -> None:
@@ -182,6 +184,7 @@ class Faces:
             if vars(Tensor).get(name) is face.function:
                 setattr(Tensor, name, self.own(face))
         Tensor.__iter__ = _OWN_ITER  # type: ignore[method-assign]
+        self.changes += 1
         for name, value in list(vars(aten).items()):
             vars(aten)[name] = self.function_of.get(value, value)
         _set_aten(aten)
@@ -237,7 +240,8 @@ class Faces:
         asking = asking_code(face, function.__name__, function.__code__, form)
         self.codes[function] = (function.__code__, asking)
         self.raw[function], self.function_of[raw] = raw, function
-        function.__code__ = self.codes[function][1]
+        function.__code__ = asking
+        self.changes += 1
         function.__wrapped__ = raw  # type: ignore[attr-defined]  # for inspect.signature
         function.__face__ = face  # type: ignore[attr-defined]
 
@@ -259,6 +263,7 @@ class Faces:
         function.__qualname__, function.__module__, function.__doc__ = f"Tensor.{name}", "torch", value.__doc__
         function.__wrapped__ = value
         face.function = face.func = function
+        self.changes += 1
         base = OPERATORS.get(name)
         if base is not None and name not in OWN_OPERATORS and base in vars(Tensor) and base != name:
             known = self.methods.get(base) or self._add_method(base, vars(Tensor)[base])

@@ -58,6 +58,7 @@ _PREFIXED = {f"{_PACKAGE}.{name}": name for name in ("fft", "linalg", "special")
 # Where Python functions of PyTorch have their counterparts: modules, and classes of modules.
 _PYTHON_MODULES = (f"{_PACKAGE}.autograd",)
 _PYTHON_CLASSES = ((f"{_PACKAGE}.nn.modules.module", "Module"), (f"{_PACKAGE}.optim.optimizer", "Optimizer"))
+_FACES = (f"{_PACKAGE}._faces", "FACES")
 _STEP_CALL = "_optimizer_step_code"
 _PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))) + os.sep
 
@@ -70,12 +71,12 @@ def tells_of_a_step(code: CodeType) -> bool:
     """Whether it is the call that marks an optimizer's step. PyTorch's trees have it: it names the optimizer."""
     if code.co_name != _STEP_CALL:
         return False
-    optimizer = _class_of(*_PYTHON_CLASSES[-1])
+    optimizer = _member(*_PYTHON_CLASSES[-1])
     return optimizer is not None and optimizer._optimizer_step_code.__code__ is code
 
 
-def _class_of(module: str, name: str) -> Any:
-    """A class of a module, or None while the module is not fully imported."""
+def _member(module: str, name: str) -> Any:
+    """What a module has under a name, or None while the module is not fully imported."""
     return vars(sys.modules[module]).get(name) if module in sys.modules else None
 
 
@@ -89,13 +90,17 @@ def stand_in_codes() -> dict[int, list[str]]:
     global _codes, _python_codes, _counted
     public = vars(sys.modules[_PACKAGE])
     further = [(name, vars(sys.modules[name])) for name in (_FUNCTIONAL, *_PREFIXED) if name in sys.modules]
+    faces = _member(*_FACES)
     counted = (len(CHOOSERS), len(public), *(len(names) for _, names in further),
-               sum(_class_of(*place) is not None for place in _PYTHON_CLASSES))
+               sum(_member(*place) is not None for place in _PYTHON_CLASSES),
+               # Functions that ask for overrides have other code.
+               0 if faces is None else faces.changes)
     if counted != _counted:
         found: dict[int, list[str]] = {}
         named = [(name, function) for name, (function, _) in items_now(CHOOSERS)]
         named += [(name, value) for name, value in items_now(public) if name not in PYTHON_FUNCTIONS]
-        named += [(name, value) for name, value in items_now(vars(Tensor)) if name not in PYTHON_METHODS]
+        methods = [] if faces is None else [(name, face.function) for name, face in items_now(faces.methods)]
+        named += [(name, value) for name, value in (*items_now(vars(Tensor)), *methods) if name not in PYTHON_METHODS]
         for module, names in further:
             named += [(name, value) for name, value in items_now(names)
                       if module != _FUNCTIONAL or name in FUNCTIONAL]
@@ -115,7 +120,7 @@ def _written_in_python(further: dict[str, dict[str, Any]]) -> Iterator[CodeType]
               {name: vars(Tensor).get(name) for name in PYTHON_METHODS}, further.get(_FUNCTIONAL, {}),
               *(vars(sys.modules[name]) for name in _PYTHON_MODULES if name in sys.modules)]
     for place in _PYTHON_CLASSES:
-        found = _class_of(*place)
+        found = _member(*place)
         if found is not None:
             spaces += [vars(kind) for kind in found.__mro__[:-1]]
     for space in spaces:
@@ -145,7 +150,8 @@ def called_name(caller: FrameType, instruction: int, code: CodeType) -> str | No
         function: Any = value.__func__ if isinstance(value, MethodType) else value
         if getattr(function, "__code__", None) is not code:
             return None
-        owner = "Tensor" if isinstance(value, MethodType) else "type"
+        is_method = isinstance(value, MethodType) or function.__qualname__.startswith("Tensor.")
+        owner = "Tensor" if is_method else "type"
         name = _public_name(code, function.__name__)
         builtin = name not in (PYTHON_METHODS if owner == "Tensor" else PYTHON_FUNCTIONS)
         return f"<built-in method {name} of {owner} object>" if builtin else None
