@@ -31,7 +31,7 @@ def on_both(function: Callable[..., Any], *tensors: torch.Tensor, atol: float = 
 
 
 @pytest.mark.parametrize("name", ["log1p", "expm1", "sinh", "cosh", "tan", "exp2", "frac", "nan_to_num", "logit",
-                                  "sgn"])
+                                  "sgn", "log2", "log10"])
 def test_functions_of_one_number(name):
     on_both(getattr(torch, name), torch.tensor(ENDS))
 
@@ -58,6 +58,26 @@ def test_functions_of_two_numbers(name):
 def test_functions_with_gradients(function):
     on_both(function, torch.tensor([[-0.5, 0.05, 0.3, 0.95], [1.5, -30.0, 30.0, 0.25], [0.5, -1.5, 2.0, -2.0],
                                     [0.6, 0.7, -0.8, 0.15]], requires_grad=True))
+
+
+@pytest.mark.parametrize("function", [
+    F.hardswish, F.hardsigmoid, F.hardtanh, F.relu6, F.hardshrink, F.softshrink, F.leaky_relu,
+    lambda x: F.prelu(x, torch.tensor([0.25], device=x.device)), lambda x: x ** -0.5, lambda x: x ** 0.5])
+def test_gradients_at_corners_and_beyond(function):
+    on_both(function, torch.tensor([math.nan, math.inf, -math.inf, -3.0, 3.0, 0.0, -0.0, -1.0, 4.0],
+                                   requires_grad=True))
+
+
+def test_the_slope_of_a_corner_learns_nothing_above_it():
+    on_both(lambda x, slope: F.prelu(x, slope) / torch.tensor([0.0, 1.0], device=x.device),
+            torch.tensor([2.0, -3.0]), torch.tensor([0.25], requires_grad=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logarithms_of_powers_are_whole(dtype):
+    for base, function in ((2, torch.log2), (10, torch.log10)):
+        powers = torch.tensor([float(base) ** k for k in range(-30, 31)], dtype=getattr(torch, dtype), device="npu")
+        assert function(powers).tolist() == list(range(-30, 31))
 
 
 def test_the_median_is_no_number_where_there_is_none():

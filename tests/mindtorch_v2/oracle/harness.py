@@ -79,7 +79,12 @@ def is_tensor(value: Any) -> bool:
 def assert_same(got: Any, want: Any, label: str, tolerance: float | None = None) -> None:
     """Two results of the two modules are equal in kind, dtype, shape and contents."""
     if not is_tensor(want):
-        if isinstance(want, float):
+        if type(want) in (tuple, list):
+            assert type(got) is type(want), label
+            assert len(got) == len(want), label
+            for i, (one, other) in enumerate(zip(got, want, strict=True)):
+                assert_same(one, other, f"{label}[{i}]", tolerance)
+        elif isinstance(want, float):
             assert got == pytest.approx(want, rel=1e-5, nan_ok=True), label
         else:
             assert str(got) == str(want), label

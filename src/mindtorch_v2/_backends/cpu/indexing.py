@@ -172,6 +172,11 @@ def misfit(a: Array, key: tuple[Any, ...], values: Array) -> RuntimeError | None
         shape = a[first].shape
     except IndexError:
         return None
+    return unfit(values, shape)
+
+
+def unfit(values: Any, shape: tuple[int, ...]) -> RuntimeError | None:
+    """The error for values that do not broadcast to the shape of what indices choose; arrays may be on any device."""
     try:
         if np.broadcast_shapes(values.shape, shape) == shape:
             return None

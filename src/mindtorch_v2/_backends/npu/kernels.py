@@ -57,6 +57,8 @@ SPACE: dict[str, Any] = {
 LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_fill.int_Scalar",
                  "index_fill.int_Tensor", "linalg_cross", "linalg_vector_norm", "masked_scatter", "multi_margin_loss",
                  "nll_loss2d_forward", "nll_loss_forward", "renorm", "smooth_l1_loss", "take"})
+# Ops in which masks decide about shapes: zeros in their place say nothing, so they refuse operands themselves.
+BY_MASKS = frozenset({"index_put", "_index_put_impl"})
 # Ops in which two operands have one dtype, or one that integers cannot always have: the position of the second.
 MATCHED = {"addcdiv": 1, "scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
 # Ops with a number whose fraction is dropped beside integers, and that number.
@@ -175,7 +177,8 @@ def explained(op: Any, kernel: Kernel) -> Kernel:
         except OutOfMemoryError:
             raise
         except (RuntimeError, IndexError, ValueError, TypeError, KeyError, ZeroDivisionError) as error:
-            if not isinstance(error, AclError) or error.code in REFUSED:
+            final = op.key in BY_MASKS and not isinstance(error, IndexError)
+            if not final and (not isinstance(error, AclError) or error.code in REFUSED):
                 ask(op, arguments)
             raise
 
@@ -189,7 +192,8 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
     integers, and PyTorch's kernels do not, so all integers are checked. So are operands of different floating types,
     unless the op promotes them. Ops in `LAX` are always checked.
     """
-    if (op.cpu_full is None and op.cpu is None) or not op.schema.arguments:  # a function that is no op writes
+    if (op.key in BY_MASKS or (op.cpu_full is None and op.cpu is None)
+            or not op.schema.arguments):  # a function that is no op writes
         return lambda arguments: None
     lax, matched = op.key in LAX, MATCHED.get(op.key, 0)
     tensors = [i for i, argument in enumerate(op.schema.arguments) if argument.is_tensor and not argument.is_list]

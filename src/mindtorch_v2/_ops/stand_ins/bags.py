@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._backends.cpu.embedding_bag import MAX, MEAN
+from ..._backends.cpu.embedding_bag import MAX, MEAN, SUM
 from ..._dispatch.namespace import aten
 from ..._dtype import int32, int64
 from ..._tensor import Tensor
@@ -20,9 +20,14 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     """The result, the bag of every index, the size of every bag, and which row each maximum came from."""
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise ValueError("weights of samples have another type")  # the CPU's kernel explains it
+    if mode not in (SUM, MEAN, MAX) or (include_last_offset and not offsets.shape[0]):
+        raise ValueError("no such mode, or no offset")  # the CPU's kernel explains it
     if not {indices.dtype, offsets.dtype} <= {int32, int64}:
         raise ValueError("numbers of rows that are no integers of 32 or 64 bits")  # the CPU's kernel explains it
     count = offsets.shape[0] - include_last_offset
+    if not count:
+        none = aten.zeros(0, dtype=indices.dtype, device=indices.device)
+        return aten.zeros((0, weight.shape[1]), dtype=weight.dtype, device=weight.device), none, none, none
     starts = offsets.narrow(0, 0, count)
     numbers = aten.arange(indices.shape[0], dtype=offsets.dtype, device=indices.device)
     bag_of = searchsorted(starts, numbers, False, True, None, None) - 1

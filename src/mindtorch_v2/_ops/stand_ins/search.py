@@ -78,9 +78,11 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
     """How often each number occurs. How many there are has to be known first."""
     if minlength < 0 or self.dim() != 1 or self.is_floating_point():
         raise ValueError("wrong arguments of bincount")  # the CPU's kernel explains it
+    if not self.numel():
+        return aten.zeros(minlength, dtype=int64, device=self.device)
     if weights is not None and weights.shape != self.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    least, most = (self.min().item(), self.max().item()) if self.numel() else (0, -1)
+    least, most = self.min().item(), self.max().item()
     if least < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:

@@ -29,6 +29,8 @@ def split_heads(qkv: Tensor, bias: Tensor, num_heads: int) -> tuple[Tensor, Tens
 @formula("_masked_softmax")
 def masked_softmax(self: Tensor, mask: Tensor, dim: int | None, mask_type: int | None) -> Tensor:
     """Softmax over what the mask does not hide."""
+    if mask_type is None and mask.shape == self.shape:
+        mask_type = 2
     by_keys = mask_type == 1
     if mask_type not in (0, 1, 2) or tuple(mask.shape) != (
             (self.shape[0], self.shape[-1]) if by_keys else tuple(self.shape)[-2:] if mask_type == 0 else self.shape):

@@ -10,6 +10,7 @@ from ...slope_checks import refuse_negative_slope
 from ..arrays import NpuArray, new, one_dim
 from .arithmetic import clamp
 from .expressions import (
+    above,
     absolute,
     at_most,
     difference,
@@ -95,14 +96,14 @@ def log_sigmoid_backward(grad: NpuArray, self: NpuArray, buffer: NpuArray) -> Np
 @composed("_prelu_kernel")
 def prelu(self: NpuArray, weight: NpuArray) -> NpuArray:
     """A leaky corner with a learned slope."""
-    return where(at_most(self, 0), product(self, weight), self)
+    return where(above(self, 0), self, product(self, weight))
 
 
 @composed("_prelu_kernel_backward")
 def prelu_backward(grad: NpuArray, self: NpuArray, weight: NpuArray) -> tuple[NpuArray, NpuArray]:
     """The gradients of the operand and of the slope, element by element."""
-    below = at_most(self, 0)
-    return where(below, product(grad, weight), grad), where(below, product(grad, self), times(grad, 0))
+    high = above(self, 0)
+    return where(high, grad, product(grad, weight)), masked_fill(product(grad, self), high, 0)
 
 
 def _halves(self: NpuArray, dim: int) -> tuple[NpuArray, NpuArray, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...._dispatch.promotion import differing_arrays, differing_number, promote_number
-from ..arrays import NpuArray, filled, like, new, placed, spread
+from ...._dispatch.promotion import differing_arrays, differing_number, promote_number, result_dtype
+from ..arrays import NpuArray, converted, filled, like, new, placed, spread
 from ..call import CALLS
 from .registry import composed
 
@@ -63,6 +63,10 @@ def pow_scalar(self: NpuArray, exponent: Any) -> NpuArray:
     if a.dtype.kind in "iu" and value < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     out = like(a)
+    if abs(value) == 0.5 and a.dtype.kind not in "iu":
+        # Roots differ from powers at -0 and at minus infinity, and PyTorch computes roots.
+        (CALLS.Sqrt if value > 0 else CALLS.Rsqrt)(a, out)
+        return out
     CALLS.PowTensorScalar(a, value, out)
     return out
 
@@ -174,6 +178,9 @@ def hardtanh(self: NpuArray, low: Any, high: Any) -> NpuArray:
 def lerp(self: NpuArray, end: NpuArray, weight: Any) -> NpuArray:
     """From one tensor to another, by a part of the way that a tensor gives."""
     weight = placed(weight, self)
+    if not weight.shape:  # then it is promoted like a number
+        kind = result_dtype([self, weight], []).np
+        self, end, weight = converted(self, kind), converted(end, kind), converted(weight, kind)
     out = spread(self, end, weight)
     way = new(self, out.shape)
     CALLS.Sub(end, self, 1, way)

@@ -9,8 +9,8 @@ from ...._dtype import FROM_NUMPY
 from ..arrays import BOOL, NpuArray, like, spread
 from ..call import CALLS
 
-__all__ = ["absolute", "at_most", "difference", "exponential", "floating", "logarithm", "plus", "product", "quotient",
-           "refuse_dtype", "same", "sigmoid", "sum_of", "tanh", "times"]
+__all__ = ["above", "absolute", "at_most", "below", "difference", "exponential", "floating", "logarithm", "plus",
+           "product", "quotient", "refuse_dtype", "same", "sigmoid", "sum_of", "tanh", "times"]
 
 
 def floating(name: str, array: NpuArray) -> None:
@@ -60,9 +60,21 @@ def times(a: NpuArray, number: Any) -> NpuArray:
 
 
 def at_most(a: NpuArray, number: Any) -> NpuArray:
-    """Where the elements are not above a number."""
+    """Where the elements are not above a number. NaN is in no relation to numbers."""
+    return _compared("LeScalar", a, number)
+
+
+def above(a: NpuArray, number: Any) -> NpuArray:
+    return _compared("GtScalar", a, number)
+
+
+def below(a: NpuArray, number: Any) -> NpuArray:
+    return _compared("LtScalar", a, number)
+
+
+def _compared(name: str, a: NpuArray, number: Any) -> NpuArray:
     out = like(a, BOOL)
-    CALLS.LeScalar(a, number, out)
+    getattr(CALLS, name)(a, number, out)
     return out
 
 

@@ -13,6 +13,7 @@ from ..call import CALLS
 from .arithmetic import clamp, rsub_scalar
 from .expressions import (
     at_most,
+    below,
     difference,
     exponential,
     floating,
@@ -24,7 +25,7 @@ from .expressions import (
     sum_of,
     times,
 )
-from .places import cat, copied, cut
+from .places import cat, copied, cut, masked_fill
 from .registry import COMPOSED, Kernel, composed
 from .sums import sum_dtype
 from .truth import is_nan, isneginf, isposinf, negated, where
@@ -64,17 +65,21 @@ def _scaled(self: NpuArray, factor: float) -> NpuArray:
     return out
 
 
-def _logarithm(factor: float) -> Kernel:
+def _logarithm(base: int) -> Kernel:
+    """The logarithm of a base. Of whole powers it is whole: rounding errors would show in `floor` and `ceil`."""
+
     def kernel(self: NpuArray) -> NpuArray:
-        out = like(self)
-        CALLS.Log(self, out)
-        return _scaled(out, factor)
+        near = _scaled(logarithm(self), 1 / math.log(base))
+        whole = _floor(plus(near, 0.5))
+        power = like(self)
+        CALLS.PowScalarTensor(base, whole, power)
+        return where(same(power, self), whole, near)
 
     return kernel
 
 
-COMPOSED["log2"] = _logarithm(1 / math.log(2))
-COMPOSED["log10"] = _logarithm(1 / math.log(10))
+COMPOSED["log2"] = _logarithm(2)
+COMPOSED["log10"] = _logarithm(10)
 
 
 @composed("hardsigmoid")
@@ -209,7 +214,7 @@ def prod_of_all(self: NpuArray, dtype: Any) -> NpuArray:
 @composed("hardsigmoid_backward")
 def hardsigmoid_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
     """The gradient of the hard sigmoid: a sixth between -3 and 3."""
-    return _scaled(hardtanh_backward(grad, self, -3.0, 3.0), 1 / 6)
+    return masked_fill(_scaled(grad, 1 / 6), negated(below(_size(self), 3)), 0.0)
 
 
 @composed("hardtanh_backward")
@@ -227,14 +232,8 @@ def hardtanh_backward(grad: NpuArray, self: NpuArray, low: Any, high: Any) -> Np
 @composed("hardswish_backward")
 def hardswish_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
     """The gradient of an operand times its hard sigmoid: the gradient above 3, none below -3, a line between."""
-    slope, low, high, out = _scaled(self, 1 / 3), like(self, BOOL), like(self, BOOL), spread(self, grad)
-    CALLS.InplaceAdds(slope, 0.5, 1)
-    CALLS.LeScalar(self, -3.0, low)
-    CALLS.GeScalar(self, 3.0, high)
-    CALLS.InplaceMaskedFillScalar(slope, low, 0.0)
-    CALLS.InplaceMaskedFillScalar(slope, high, 1.0)
-    CALLS.Mul(grad, slope, out)
-    return out
+    slope = plus(_scaled(self, 1 / 3), 0.5)
+    return masked_fill(where(below(self, 3), product(grad, slope), grad), at_most(self, -3), 0.0)
 
 
 @composed("leaky_relu_backward")

@@ -11,7 +11,7 @@ from ...._deterministic import alert
 from ...._dispatch.promotion import pretty, result_dtype, stored_scalar
 from ...._dtype import FROM_NUMPY
 from ...._shape import as_numbers, broadcast_shapes, wrap_dims
-from ...cpu.indexing import check_put
+from ...cpu.indexing import check_put, unfit
 from ...index_checks import copied_dim
 from ...pixels import shuffled, unshuffled
 from ..arrays import BOOL, INT64, NpuArray, contiguous, converted, empty, expanded, like, new, one_dim, placed, viewed
@@ -175,7 +175,10 @@ def _indices(self: NpuArray, indices: list[Any]) -> tuple[list[NpuArray], NpuArr
         order = given + [d for d in order if d not in given]
         found = [found[d] for d in given]
     if any(index is not None for index in found):
-        shape = broadcast_shapes(*[index.shape for index in found if index is not None])
+        try:
+            shape = broadcast_shapes(*[index.shape for index in found if index is not None])
+        except RuntimeError:
+            raise IndexError("indices that do not fit together") from None  # the CPU's kernel explains it
         found = [None if index is None else expanded(index, shape) for index in found]
     nothing = empty((0,), INT64, self.memory.device.index)
     while found and found[-1] is None:
@@ -207,12 +210,15 @@ def _indexed_shape(source: NpuArray, found: list[NpuArray]) -> tuple[int, ...]:
 
 def _index_put_into(self: NpuArray, indices: list[Any], values: Any, accumulate: bool,
                     unsafe: bool = False) -> NpuArray:
-    check_put(self, indices, values, accumulate)
     found, target, _ = _indices(self, indices)
+    shape = _indexed_shape(target, found) if found else self.shape
+    wrong = unfit(values, shape)
+    if wrong is not None:
+        raise wrong
+    check_put(self, indices, values, accumulate)
     if not found:
         CALLS.InplaceCopy(self, expanded(converted(placed(values, self), self.dtype), self.shape))
         return self
-    shape = _indexed_shape(target, found)
     if 0 not in shape:
         values = converted(placed(values, self), self.dtype)
         CALLS.IndexPutImpl(target, found, contiguous(expanded(values, shape)), accumulate, unsafe)
