@@ -16,6 +16,7 @@ from mindtorch_v2._backends.array import DeviceArray, Memory, flat_bytes
 from mindtorch_v2._backends.base import GENERIC, INPLACE, Device, register
 from mindtorch_v2._backends.cpu.copy import copy_into, fill
 from mindtorch_v2._backends.cpu.rng import MersenneGenerator
+from mindtorch_v2._backends.flipped import unflipped
 from mindtorch_v2._device import CPU, device
 from mindtorch_v2._dispatch.dispatcher import store
 from mindtorch_v2._random import Generator
@@ -122,6 +123,7 @@ def outside(value: Any, memories: list[NullMemory]) -> Any:
     """A result of such a kernel as the host sees it."""
     if isinstance(value, (list, tuple)):
         return type(value)(outside(one, memories) for one in value)
+    value = unflipped(value)
     if isinstance(value, np.generic):
         value = np.asarray(value)
     if not isinstance(value, np.ndarray):

@@ -204,6 +204,7 @@ programs = [
     lambda x: linalg.eigh(x)[0], lambda x: linalg.svd(x)[1], lambda x: linalg.qr(x)[1],
     lambda x: fft.fft(x).abs(), lambda x: fft.irfft(fft.rfft(x)),
     lambda x: torch.view_as_real(fft.fft2(x).t()[::2] * x[::2]),
+    lambda x: torch.view_as_real(linalg.lu_solve(*linalg.lu_factor(fft.fft(x)), x + 0j, left=False).resolve_conj()),
 ]
 for program in programs:
     found = []

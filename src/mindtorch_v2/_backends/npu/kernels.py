@@ -21,6 +21,7 @@ from ..._dispatch.promotion import check_cast, promote_list, result_dtype
 from ..._errors import OutOfMemoryError
 from ..._random import Generator
 from ..base import BY_ARRAY, INPLACE, NEW, OUT
+from ..flipped import unflipped
 from ..meta import MetaArray
 from . import arrays
 from .arrays import BOOL, NpuArray
@@ -351,6 +352,7 @@ def _on_host(value: Any, given: list[Any], to_host: Any) -> Any:
 
 
 def _from_host(value: Any, where: Any, to_device: Any) -> Any:
+    value = unflipped(value)
     if isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
