@@ -341,7 +341,7 @@ def _new_sparse(self: Tensor, args: tuple[Any, ...], size: Any) -> Tensor:
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """What `load_state_dict` puts in this tensor's place."""
-    return aten.detach(other) if assign else aten.detach(aten.copy_(self, other))
+    return other.detach() if assign else self.copy_(other).detach()
 
 
 # -- Python functions on every element -------------------------------------------------------------------------------

@@ -202,6 +202,10 @@ class RemovableHandle:
         if fn is not None:
             hooks[self.id] = fn
 
+    def hooks_dict_ref(self) -> dict[int, Any]:
+        """The table that holds the hook."""
+        return self.hooks_ref
+
     def remove(self) -> None:
         """Remove the hook; a second call does nothing."""
         for entries in (self.hooks_ref, *self.extra_dicts):

@@ -283,6 +283,11 @@ def _gone(reference: weakref.ref[Tensor]) -> None:
         tap(None, "dispatch")
 
 
+def of_watch(reference: weakref.ref[Tensor]) -> bool:
+    """Whether a weak reference is one of `watch`."""
+    return reference.__callback__ is _gone
+
+
 class DisableTorchDispatch:
     """Inside, classes of arguments are not asked; with `modes`, neither are modes."""
 

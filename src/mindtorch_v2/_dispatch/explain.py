@@ -131,9 +131,10 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         return no_memory(error)
     if isinstance(error, ValueError) and str(error).startswith(_TOO_BIG):
         sizes = next((value for argument, value in zip(arguments, values) if argument.name == "size"), None)
-        if sizes is not None:
-            shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
-            return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
+        if sizes is None:
+            return RuntimeError(f"Storage size calculation overflowed: {form} would give too many elements")
+        shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
+        return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
     return in_own_words(error, values, form, tensors)
 
 

@@ -6,7 +6,8 @@ import weakref
 from typing import Any
 
 from .._autograd.graph import leaf_edge
-from .._tensor import Tensor
+from .._dispatch.dispatch_modes import of_watch, watch
+from .._tensor import DISPATCHING, Tensor
 
 __all__ = ["swap_tensors"]
 
@@ -23,7 +24,7 @@ def _check(tensor: Tensor, which: str) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"swap_tensors: {which} should be a tensor, not {type(tensor).__name__}")
     own = None if tensor._ag is None or tensor._ag.accumulator is None else tensor._ag.accumulator[0].reference
-    if any(one is not own for one in weakref.getweakrefs(tensor)):
+    if any(one is not own and not of_watch(one) for one in weakref.getweakrefs(tensor)):
         raise RuntimeError(f"Cannot swap {which} because it has weakref associated with it")
 
 
@@ -47,6 +48,8 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
     for name in (*_CONTENTS, *sorted(slots)):
         exchange(name)
+    if (type(t1) in DISPATCHING) != (type(t2) in DISPATCHING):
+        watch(t1 if type(t1) in DISPATCHING else t2)
     for one in (t1, t2):
         if one._ag is not None and one._ag.accumulator is not None:
             old, one._ag.accumulator = one._ag.accumulator[0], None

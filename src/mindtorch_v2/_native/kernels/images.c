@@ -503,7 +503,8 @@ static int windows_of(PyObject *const *args, PyObject *dilation, PyObject *ceil_
 
 /* The windows that cover an image evenly. */
 static int even_windows(Geometry *it) {
-    if (it->out[0] < 1 || it->out[1] < 1) return 0;
+    for (int i = 0; i < 2; i++)
+        if (it->out[i] < 1 || it->out[i] > 1 << 30) return 0;
     if (!with_bounds(it)) return -1;
     for (int i = 0; i < 2; i++) {
         int64_t *begin = i ? it->left : it->top, *end = i ? it->right : it->bottom, *counted = i ? it->columns : it->rows;

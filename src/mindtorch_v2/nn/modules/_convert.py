@@ -143,18 +143,18 @@ class Convert(Tree):
                                           "a module from meta memory on another device.")
             wanted = kind if tensor.dtype.category >= FLOAT else None
             if memory_format is not None and tensor.dim() in (4, 5):
-                return aten.to(tensor, device=where, dtype=wanted, non_blocking=non_blocking,
+                return tensor.to(device=where, dtype=wanted, non_blocking=non_blocking,
                                memory_format=memory_format)
-            return aten.to(tensor, device=where, dtype=wanted, non_blocking=non_blocking)
+            return tensor.to(device=where, dtype=wanted, non_blocking=non_blocking)
 
         return self._apply(convert)
 
     def type(self: Self, dst_type: Any) -> Self:
         """Convert everything, integers included, to one dtype."""
-        return self._apply(lambda tensor: aten.type(tensor, dst_type))
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def _floating(self: Self, kind: dtype) -> Self:
-        return self._apply(lambda tensor: aten.to(tensor, kind) if tensor.dtype.category == FLOAT else tensor)
+        return self._apply(lambda tensor: tensor.to(kind) if tensor.dtype.category == FLOAT else tensor)
 
     def float(self: Self) -> Self:
         """Floating point parameters and buffers as float32."""
@@ -174,27 +174,27 @@ class Convert(Tree):
 
     def cpu(self: Self) -> Self:
         """Everything in host memory."""
-        return self._apply(lambda tensor: aten.to(tensor, device="cpu"))
+        return self._apply(lambda tensor: tensor.cpu())
 
     def npu(self: Self, device: DeviceLike = None) -> Self:
         """Everything on an Ascend NPU."""
-        return self._apply(lambda tensor: aten.npu(tensor, device))
+        return self._apply(lambda tensor: tensor.npu(device))
 
     def cuda(self: Self, device: DeviceLike = None) -> Self:
         """Everything on a CUDA device, which this runtime does not have: the error says so."""
-        return self._apply(lambda tensor: aten.to(tensor, device="cuda" if device is None else device))
+        return self._apply(lambda tensor: tensor.to(device="cuda" if device is None else device))
 
     def xpu(self: Self, device: DeviceLike = None) -> Self:
         """As `cuda`, for Intel's devices."""
-        return self._apply(lambda tensor: aten.to(tensor, device="xpu" if device is None else device))
+        return self._apply(lambda tensor: tensor.to(device="xpu" if device is None else device))
 
     def mtia(self: Self, device: DeviceLike = None) -> Self:
         """As `cuda`, for Meta's devices."""
-        return self._apply(lambda tensor: aten.to(tensor, device="mtia" if device is None else device))
+        return self._apply(lambda tensor: tensor.to(device="mtia" if device is None else device))
 
     def ipu(self: Self, device: DeviceLike = None) -> Self:
         """As `cuda`, for Graphcore's devices."""
-        return self._apply(lambda tensor: aten.to(tensor, device="ipu" if device is None else device))
+        return self._apply(lambda tensor: tensor.to(device="ipu" if device is None else device))
 
     def to_empty(self: Self, *, device: DeviceLike, recurse: bool = True) -> Self:
         """Move to a device without copying contents."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from ..._autograd.grad_mode import no_grad
 from ..._autograd.graph import RemovableHandle
-from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from ...utils._swapping import swap_tensors
 from ..parameter import Parameter, is_lazy
@@ -114,10 +113,10 @@ class State(Tree):
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                destination[prefix + name] = parameter if keep_vars else aten.detach(parameter)
+                destination[prefix + name] = parameter if keep_vars else parameter.detach()
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else aten.detach(buffer)
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
         if self._has_extra_state():
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
@@ -186,13 +185,13 @@ class State(Tree):
         return type(self).set_extra_state is not State.set_extra_state
 
     def _load_one(self, name: str, key: str, value: Tensor, given: Any, assign: bool, error_msgs: list[str]) -> None:
-        if not isinstance(given, Tensor):
+        if not (isinstance(given, Tensor) or hasattr(given, "__torch_function__")):
             error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
                               f"from checkpoint but received {type(given)}")
             return
         if is_lazy(value) and is_lazy(given):
             return  # neither has anything to copy
-        if value.ndim == 0 and given.ndim == 1:
+        if value.ndim == 0 and given.shape == (1,):
             # Files from before zero-dimensional tensors existed hold one-element vectors.
             given = given[0]
         if given.shape != value.shape:
@@ -211,7 +210,7 @@ class State(Tree):
                 elif assign:
                     setattr(self, name, assigned(value, given))
                 else:
-                    aten.copy_(value, given)
+                    value.copy_(given)
         except Exception as error:  # every failed tensor is reported, not only the first
             error_msgs.append(f'While {"swapping" if Conversion.swap else "copying"} the parameter named "{key}", '
                               "whose dimensions in the model are "
@@ -250,6 +249,7 @@ class State(Tree):
                                          "should be done inplace.")
 
         load(self, state, "")
+        del load  # it refers to itself, which would leave work for the collector
         if strict:
             if unexpected:
                 errors.insert(0, f"Unexpected key(s) in state_dict: {quoted(unexpected)}. ")

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 from ..._autograd.graph import RemovableHandle
 from ..._compile import compile as compile_nothing
@@ -237,14 +239,36 @@ def framed(name: str, lines: list[str], children: list[str]) -> str:
     return f"{name}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
 
 
-# PyTorch's names of the tables of hooks that run for every module.
-_global_backward_hooks, _global_backward_pre_hooks = GlobalHooks.backward, GlobalHooks.backward_pre
-_global_forward_hooks, _global_forward_pre_hooks = GlobalHooks.forward, GlobalHooks.forward_pre
-_global_forward_hooks_always_called = GlobalHooks.forward_always_called
-_global_forward_hooks_with_kwargs = GlobalHooks.forward_with_kwargs
-_global_buffer_registration_hooks = GlobalHooks.buffer_registration
-_global_module_registration_hooks = GlobalHooks.module_registration
-_global_parameter_registration_hooks = GlobalHooks.parameter_registration
+class _ModuleFile(ModuleType):
+    """This file as a module. PyTorch's names of the tables of hooks are those of `GlobalHooks`, to read and to set."""
+
+    _places: ClassVar[dict[str, str]] = {
+        "_global_backward_hooks": "backward", "_global_backward_pre_hooks": "backward_pre",
+        "_global_forward_hooks": "forward", "_global_forward_pre_hooks": "forward_pre",
+        "_global_forward_hooks_always_called": "forward_always_called",
+        "_global_forward_hooks_with_kwargs": "forward_with_kwargs",
+        "_global_buffer_registration_hooks": "buffer_registration",
+        "_global_module_registration_hooks": "module_registration",
+        "_global_parameter_registration_hooks": "parameter_registration",
+        "_global_is_full_backward_hook": "is_full_backward",
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        place = self._places.get(name)
+        if place is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(GlobalHooks, place)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        place = self._places.get(name)
+        if place is None:
+            super().__setattr__(name, value)
+            return
+        setattr(GlobalHooks, place, value)
+        Flag.raised = Flag.hooks = True  # a table that is not a `HookTable` does not raise it when it gets a hook
+
+
+sys.modules[__name__].__class__ = _ModuleFile
 
 
 def _has_any_global_hook() -> bool:

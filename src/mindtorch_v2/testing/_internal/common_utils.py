@@ -21,7 +21,7 @@ import tempfile
 import types
 import unittest
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -418,26 +418,28 @@ def wrapDeterministicFlagAPITest(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapSwapTensorsTest(swap: bool | None = None) -> Decorator:
-    """Run a test with parameters swapped, not copied, by `module.to`."""
-    future = importlib.import_module("mindtorch_v2.__future__")  # `from ...__future__` means Python's own
-
+    """Run a test with parameters swapped by `module.to`, with parameters changed by it, or (None) as it is set."""
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
         def test(*args: Any, **kwargs: Any) -> Any:
-            before = future.get_swap_module_params_on_conversion()
-            future.set_swap_module_params_on_conversion(bool(swap))
-            try:
+            with SwapTensorsGuard(swap):
                 return fn(*args, **kwargs)
-            finally:
-                future.set_swap_module_params_on_conversion(before)
 
         return test
 
     return decorate
 
 
-# Both ways of `module.to` in turn.
-swap = functools.partial(parametrize, "swap")
+class swap(parametrize):
+    """Run a test once for each way of `module.to`; the test is not given which."""
+
+    def __init__(self, swap_values: Iterable[bool]) -> None:
+        super().__init__("", swap_values)
+
+    def variants(self) -> Iterator[Any]:
+        """The ways."""
+        for value in self.values:
+            yield f"swap_{value}", {}, (wrapSwapTensorsTest(value),)
 
 
 def coalescedonoff(f: Callable[..., Any]) -> Callable[..., Any]:
