@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ._backends.array import flat_bytes, part
-from ._backends.base import copy_array, device_named, device_of, to_host
-from ._device import CPU, device
+from ._backends.base import copy_array, device_named, device_of, to_host, transfer
+from ._device import CPU, as_device, device
 from ._shared_memory import SharedMap, is_shared_memory, owner_of
 
 
@@ -89,6 +89,11 @@ class Storage:
     def cpu(self) -> Storage:
         """This storage if its memory is the host's, else a copy there."""
         return self if isinstance(self.array, np.ndarray) else Storage(to_host(self.array), CPU)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> Storage:
+        """This storage on a device."""
+        place = as_device(device)
+        return self if place == self.device else Storage(transfer(self._flat(), place, non_blocking), place)
 
     def resize_(self, size: int) -> Storage:
         """Change the size; the tensors on it move to the new memory, and must fit there."""
@@ -187,6 +192,16 @@ class Storage:
         if save_size:
             file.write((self.nbytes() // element_size).to_bytes(8, "little"))
         file.write(content.tobytes())
+
+    @classmethod
+    def _new_with_file(cls, file: Any, element_size: int) -> Storage:
+        """The storage that `_write_file` wrote, with its size, at this place in a file."""
+        count = int.from_bytes(file.read(8), "little")
+        data = file.read(count * element_size)
+        if len(data) != count * element_size:
+            raise RuntimeError(f"unexpected EOF, expected {count * element_size - len(data)} more bytes. The file "
+                               "might be corrupted.")
+        return Storage(np.frombuffer(bytearray(data), np.uint8), CPU)
 
     def tolist(self) -> list[int]:
         """The bytes as Python integers."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ._backends.array import part
-from ._backends.base import DEVICES, device_of, empty_array, transfer
+from ._backends.base import DEVICES, device_of, empty_array
 from ._device import CPU, as_device, device
 from ._dtype import ALL_DTYPES, DefaultDtype, cpp_name, dtype, dtype_from_name
 from ._legacy import NAMES
@@ -235,10 +235,8 @@ class TypedStorage:
 
     def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
         """This storage on a device."""
-        place = _place_named(device)
-        if place == self.device:
-            return self
-        return _typed(Bytes(transfer(self._untyped._flat(), place), place), self.dtype)
+        there = self._untyped.to(device=_place_named(device), non_blocking=non_blocking)
+        return self if there is self._untyped else _typed(there, self.dtype)
 
     def resizable(self) -> bool:
         """Whether the memory may be of another size."""
@@ -371,7 +369,7 @@ def _of_buffer(buffer: Any, byte_order: str | None, count: int, offset: int, kin
     """A copy of bytes as elements on a device."""
     made = Bytes(_elements_of(buffer, byte_order, count, offset, kind), CPU)
     place = _place_named(where)
-    return _typed(made if place == CPU else Bytes(transfer(made._flat(), place), place), kind)
+    return _typed(made.to(device=place), kind)
 
 
 def _on(untyped: Bytes, kind: dtype) -> TypedStorage:

@@ -9,6 +9,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from mmap import MAP_PRIVATE, MAP_SHARED
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -30,6 +31,7 @@ from ._serialization import (
     reduce_device,
     reduce_dtype,
     reduce_size,
+    refused_globals,
     torch_global,
     write_archive,
 )
@@ -55,7 +57,7 @@ class _Describer:
     """Turns tensors into records; storages get one key each, however many tensors share them."""
 
     def __init__(self) -> None:
-        self.storages: dict[int, tuple[StorageRecord, Any]] = {}
+        self.storages: dict[tuple[int, str], tuple[StorageRecord, Any]] = {}
 
     def __call__(self, obj: object) -> TensorRecord | StorageRecord | None:
         if isinstance(obj, Storage):
@@ -73,7 +75,7 @@ class _Describer:
 
     def storage(self, storage: Any, name: str, data: Any) -> StorageRecord:
         """A storage, once for all that use it."""
-        key = id(storage.owner)
+        key = self.key(storage, name)
         if key not in self.storages:
             if _SKIPPING:
                 data = np.zeros_like(data)
@@ -81,6 +83,11 @@ class _Describer:
         if self.storages[key][0].dtype_name != name:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         return self.storages[key][0]
+
+    @staticmethod
+    def key(storage: Any, name: str) -> tuple[int, str]:
+        """What storages of the same memory have in common; without bytes, each type may have one."""
+        return (id(storage.owner), "" if storage.nbytes() else name)
 
     def tensor(self, obj: Tensor) -> TensorRecord:
         """A window on a storage."""
@@ -91,7 +98,7 @@ class _Describer:
             return TensorRecord(record, 0, tuple(tensor._a.shape), tuple(tensor.stride()), bool(obj.requires_grad),
                                 isinstance(obj, Parameter))
         storage = tensor.untyped_storage()
-        known = self.storages.get(id(storage.owner))
+        known = self.storages.get(self.key(storage, tensor.dtype.name))
         data = storage.bytes().view(tensor._a.dtype) if known is None else known[0].data
         record = self.storage(storage, tensor.dtype.name, data)
         return TensorRecord(record, tensor.storage_offset(), tuple(tensor._a.shape), tuple(tensor.stride()),
@@ -143,9 +150,19 @@ def _home(obj: Any) -> str | None:
     return full
 
 
+def _check_dill_version(pickle_module: Any) -> None:
+    """Refuse a dill whose picklers have another order of attributes."""
+    if pickle_module is None or getattr(pickle_module, "__name__", "") != "dill":
+        return
+    if not check_module_version_greater_or_equal(pickle_module, (0, 3, 1), False):
+        raise ValueError(f"'torch' supports dill >= 0.3.1, but you have dill {pickle_module.__version__}. Please "
+                         "upgrade dill or switch to 'pickle'")
+
+
 def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
          _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:
     """Write an object with its tensors to a file that PyTorch can read too. An existing file survives a failure."""
+    _check_dill_version(pickle_module)
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if _SKIPPING and not _use_new_zipfile_serialization:
@@ -173,13 +190,15 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if weights_only and pickle_load_args:
         warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+    _check_dill_version(pickle_module)
     builder = _Builder(map_location)
     return read_archive(
         f, build=builder.tensor, build_dtype=dtype_from_name, build_device=device, build_size=Size,
         build_storage=builder.storage, build_sparse=builder.sparse, build_layout=_layout,
         build_wrapper=builder.wrapper, tensor_class=Tensor, mmap_shared=config.load.mmap_flags == MAP_SHARED,
         mmap=config.load.mmap if mmap is None else bool(mmap), byteorder=_assumed_byteorder(),
-        weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve, **pickle_load_args)
+        weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve,
+        pickle_module=pickle_module or pickle, **pickle_load_args)
 
 
 def _weights_only(said: bool | None, pickle_module: Any) -> bool:
@@ -259,8 +278,6 @@ class _Builder:
 
     def _on_device(self, record: TensorRecord, made: Tensor, target: device) -> Tensor:
         """A tensor in the memory of a device."""
-        if not device_named(target).has_data:
-            return aten.to(made, target)
         array = made._a
         there = wrap(self._moved(record.storage, target).over(array.shape, array.strides,
                                                               record.offset * array.dtype.itemsize, array.dtype))
@@ -344,9 +361,10 @@ def _known_place(storage: Any, location: str) -> device | None:
 
 def validate_cuda_device(location: str) -> int:
     """Refuse: there is no CUDA to bring anything to."""
-    raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False "
-                       f"(the place is {location}). If you are running on a CPU-only machine, please use torch.load "
-                       "with map_location=torch.device('cpu') to map your storages to the CPU.")
+    raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. "
+                       "If you are running on a CPU-only machine, please use torch.load "
+                       "with map_location=torch.device('cpu') to map your storages to the CPU. "
+                       f"The file says {location}.")
 
 
 def _resolve(module: str, name: str) -> Any:
@@ -533,36 +551,10 @@ def _is_zipfile(f: Any) -> bool:
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names in a checkpoint that `load` would refuse."""
-    missing: list[str] = []
-    if not _is_path(f) and not _is_zipfile(f):
-        raise ValueError("Expected input to be a checkpoint returned by torch.save")
-    while True:
-        if hasattr(f, "seek"):
-            f.seek(0)
-        allowed = {(one.rpartition(".")[0], one.rpartition(".")[2]): _Anything for one in missing}
-        try:
-            read_archive(f, build=lambda record: wrap(record.to_array()), build_dtype=dtype_from_name,
-                         build_device=device, build_size=Size, allowed={**_SAFE, **allowed})
-        except pickle.UnpicklingError as error:
-            found = str(error).partition("Unsupported global: GLOBAL ")[2].partition(" ")[0]
-            if not found or found in missing or f"builtins.{found}" in missing:
-                return missing
-            missing.append(found if "." in found else f"builtins.{found}")
-            continue
-        return missing
-
-
-class _Anything:
-    """Takes any arguments and state, and does nothing with them."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> _Anything:
-        return object.__new__(cls)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def __setstate__(self, state: Any) -> None:
-        pass
+    with open(f, "rb") if _is_path(f) else nullcontext(f) as file:
+        if not _is_zipfile(file):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        return refused_globals(file, _SAFE)
 
 
 # -- the parts of `save` and `load` that PyTorch has under names of their own ------------------------------------------

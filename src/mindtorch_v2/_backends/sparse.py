@@ -253,19 +253,27 @@ def from_compressed(starts: np.ndarray, others: np.ndarray, values: np.ndarray, 
     which, other = ("crow_indices", "col_indices") if dim == 0 else ("ccol_indices", "row_indices")
     if starts.ndim != 1 or others.ndim != 1 or values.ndim != 1:
         raise NotImplementedError(f"torch.{layout}: batches and dense dimensions are not supported")
-    if not len(starts) or starts[0] != 0 or starts[-1] != len(others) or (np.diff(starts) < 0).any():
-        raise RuntimeError(f"`{which}` must begin with 0, end with the number of elements ({len(others)}), and not "
-                           "decrease")
     if len(others) != len(values):
-        raise RuntimeError(f"`{other}` and `values` must have the same length, but have {len(others)} and "
-                           f"{len(values)}")
+        raise RuntimeError(f"{other}.shape[-1] must be equal to nnz (={len(values)}) as defined by values.shape[0], "
+                           f"but got {len(others)}")
     extent = int(others.max()) + 1 if len(others) else 0
     shape = tuple(size) if size is not None else ((len(starts) - 1, extent) if dim == 0 else (extent, len(starts) - 1))
-    if len(shape) != 2 or shape[dim] != len(starts) - 1:
-        raise RuntimeError(f"`{which}` has {len(starts)} entries, which does not fit the size {list(shape)}")
-    if len(others) and (others.min() < 0 or extent > shape[1 - dim]):
-        raise RuntimeError(f"`{other}` must be at least 0 and less than {shape[1 - dim]}")
-    main = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    if len(shape) != 2:
+        raise RuntimeError(f"tensor dimensionality must be 2, that of compressed tensors, but got {len(shape)}")
+    lines, across = ("rows", "ncols") if dim == 0 else ("columns", "nrows")
+    if len(starts) != shape[dim] + 1:
+        raise RuntimeError(f"{which}.shape[-1] must be equal to the number of {lines} + 1 (={shape[dim] + 1}), but got "
+                           f"{len(starts)}")
+    counts, most = np.diff(starts), shape[1 - dim]
+    for holds, rule in (
+            (starts[0] == 0, f"{which}[..., 0] == 0"),
+            (starts[-1] == len(others), f"{which}[..., -1] == nnz"),
+            ((counts >= 0).all() and (counts <= most).all(),
+             f"0 <= {which}[..., 1:] - {which}[..., :-1] <= {across}"),
+            (not len(others) or (others.min() >= 0 and extent <= most), f"0 <= {other} < {across}")):
+        if not holds:
+            raise RuntimeError(f"`{rule}` is not satisfied.")
+    main = np.repeat(np.arange(len(starts) - 1), counts)
     places = np.stack((main, others) if dim == 0 else (others, main)).astype(np.int64)
     order = np.lexsort((others, main))
     if (order[1:] < order[:-1]).any():

@@ -16,7 +16,7 @@ imports a module because a file names it, except after ``weights_only=False``.
 
 from __future__ import annotations
 
-from mindtorch_v2._serialization._checkpoint import read_archive, write_archive
+from mindtorch_v2._serialization._checkpoint import read_archive, refused_globals, write_archive
 from mindtorch_v2._serialization._pickle_writer import (
     TorchGlobal,
     reduce_device,
@@ -38,6 +38,7 @@ __all__ = [
     "reduce_device",
     "reduce_dtype",
     "reduce_size",
+    "refused_globals",
     "torch_global",
     "write_archive",
 ]

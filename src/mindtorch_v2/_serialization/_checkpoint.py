@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import pickle
@@ -12,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mindtorch_v2._serialization._legacy_reader import LEGACY_MAGIC, LegacyReader
+from mindtorch_v2._serialization._legacy_reader import LONGEST_HEAD, LegacyReader, legacy_head
 from mindtorch_v2._serialization._legacy_writer import write_legacy
 from mindtorch_v2._serialization._pickle_writer import Describe, ExtraReduce, dump
 from mindtorch_v2._serialization._rebuild import Builders, Rebuilder, SparseRecord
@@ -29,9 +30,11 @@ from mindtorch_v2._serialization._zip_writer import (
     atomic_output,
 )
 
-__all__ = ["read_archive", "write_archive"]
+__all__ = ["read_archive", "refused_globals", "write_archive"]
 
 ResolveTorchName = Callable[[str, str], Any]
+
+_PythonUnpickler: Any = pickle._Unpickler
 
 
 def write_archive(
@@ -102,6 +105,7 @@ def read_archive(
     allowed: Mapping[tuple[str, str], Any] | None = None,
     resolve_torch_name: ResolveTorchName | None = None,
     encoding: str = "utf-8",
+    pickle_module: Any = pickle,
 ) -> Any:
     """Read a checkpoint that PyTorch or `write_archive` wrote.
 
@@ -127,6 +131,7 @@ def read_archive(
         resolve_torch_name: with ``weights_only=False``, finds what a global below ``torch`` stands for; it raises
             AttributeError if it does not know.
         encoding: with ``weights_only=False``, how the strings of Python 2 are decoded.
+        pickle_module: with ``weights_only=False``, what has the unpickler to use.
 
     Raises:
         pickle.UnpicklingError: the file is not a checkpoint, or it asks for what is not allowed.
@@ -139,25 +144,28 @@ def read_archive(
         rebuilder = Rebuilder(reader, builders, allowed or {})
         pickled = reader.read("data.pkl")
         if not weights_only:
-            return _TrustingUnpickler(pickled, rebuilder, allowed or {}, resolve_torch_name, encoding).load()
+            unpickler = _trusting(pickle_module.Unpickler)(io.BytesIO(pickled), encoding=encoding)
+            unpickler.answer_from(rebuilder, allowed or {}, resolve_torch_name)
+            return unpickler.load()
         try:
             return SafeUnpickler(pickled, rebuilder, allowed or {}).load()
         except pickle.UnpicklingError as error:
             raise refusal(reader.label, error) from error
 
 
-class _TrustingUnpickler(pickle.Unpickler):
-    """Python's unpickler, which imports what the file names; names below ``torch`` are found by us or the caller."""
+def refused_globals(file: IO[bytes], allowed: Mapping[tuple[str, str], Any]) -> list[str]:
+    """The names in a zip checkpoint that `read_archive` would refuse."""
+    builders = Builders(_unchanged, str, str, tuple, _unchanged)
+    with RecordReader(file) as reader:
+        return SafeUnpickler(reader.read("data.pkl"), Rebuilder(reader, builders, allowed), allowed).refused()
 
-    def __init__(
-        self,
-        pickled: bytes,
-        rebuilder: Rebuilder,
-        allowed: Mapping[tuple[str, str], Any],
-        resolve_torch_name: ResolveTorchName | None,
-        encoding: str,
-    ) -> None:
-        super().__init__(io.BytesIO(pickled), encoding=encoding)
+
+class _Answers:
+    """What an unpickler that imports what a file names asks us; names below ``torch`` are found by us or the caller."""
+
+    def answer_from(self, rebuilder: Rebuilder, allowed: Mapping[tuple[str, str], Any],
+                    resolve_torch_name: ResolveTorchName | None) -> None:
+        """Say who knows the answers."""
         self._rebuilder = rebuilder
         rebuilder.is_trusting = True
         self._allowed = allowed
@@ -168,7 +176,7 @@ class _TrustingUnpickler(pickle.Unpickler):
         if (module, name) in self._allowed:
             return self._allowed[module, name]
         if module != "torch" and not module.startswith("torch."):
-            return super().find_class(module, name)
+            return super().find_class(module, name)  # type: ignore[misc]
         try:
             return self._rebuilder.find(module, name)
         except KeyError:
@@ -185,6 +193,17 @@ class _TrustingUnpickler(pickle.Unpickler):
         return self._rebuilder.persistent_load(pid)
 
 
+@functools.cache
+def _trusting(chosen: type) -> Any:
+    """The class of an unpickler that asks us. The program's own classes come before us, Python's own after us."""
+    standard = next(base for base in chosen.__mro__ if base in (pickle.Unpickler, _PythonUnpickler))
+    base = type("Unpickler", (_Answers, standard), {})
+    if chosen is standard:
+        return base
+    # Ids of storages are ours alone.
+    return type(chosen.__name__, (chosen, base), {"persistent_load": _Answers.persistent_load})
+
+
 @contextlib.contextmanager
 def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool, byteorder: str,
             mmap_shared: bool) -> Iterator[RecordReader | LegacyReader]:
@@ -192,7 +211,7 @@ def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool, byteor
     if isinstance(path_or_file, (str, os.PathLike)):
         label = os.fspath(path_or_file)
         with open(label, "rb") as file:
-            if file.read(len(LEGACY_MAGIC)) == LEGACY_MAGIC:
+            if legacy_head(file.read(LONGEST_HEAD)):
                 if mmap:
                     raise RuntimeError("mmap can only be used with files saved with `torch.save(..., "
                                        f"_use_new_zipfile_serialization=True)`: {label} has the format from before "
@@ -202,9 +221,9 @@ def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool, byteor
                 return
     else:
         start = position_of(path_or_file)
-        head = path_or_file.read(len(LEGACY_MAGIC))
+        head = path_or_file.read(LONGEST_HEAD)
         path_or_file.seek(start)
-        if head == LEGACY_MAGIC:
+        if legacy_head(head):
             yield LegacyReader(path_or_file, str(getattr(path_or_file, "name", None) or
                                                  f"<{type(path_or_file).__name__}>"))
             return
@@ -212,7 +231,7 @@ def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool, byteor
         yield reader
 
 
-def _unchanged(record: StorageRecord) -> StorageRecord:
+def _unchanged(record: Any) -> Any:
     return record
 
 

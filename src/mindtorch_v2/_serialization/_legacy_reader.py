@@ -20,13 +20,21 @@ from typing import IO, Any
 import numpy as np
 
 from mindtorch_v2._serialization._records import STORAGE_CLASS_BY_DTYPE, numpy_dtype
+from mindtorch_v2._serialization._zip_reader import fill
 
-__all__ = ["LEGACY_MAGIC", "LegacyReader"]
+__all__ = ["LONGEST_HEAD", "MAGIC_NUMBER", "LegacyReader", "legacy_head"]
 
-LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+_HEADS = [pickle.dumps(MAGIC_NUMBER, protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+LONGEST_HEAD = max(map(len, _HEADS))
 _VERSION = 1001
 _COUNT = struct.Struct("<q")
 _ITEM_BYTES = {name: numpy_dtype(dtype).itemsize for dtype, name in STORAGE_CLASS_BY_DTYPE.items()}
+
+
+def legacy_head(begin: bytes) -> int:
+    """The length of the magic number with which a file of this format begins; 0 if it does not."""
+    return next((len(head) for head in _HEADS if begin.startswith(head)), 0)
 
 
 class LegacyReader:
@@ -38,8 +46,10 @@ class LegacyReader:
         self.label = label
         self._file = file
         start = file.tell()
-        self._file_bytes = file.seek(0, os.SEEK_END)
-        file.seek(start + len(LEGACY_MAGIC))
+        begin = start + legacy_head(file.read(LONGEST_HEAD))
+        file.seek(0, os.SEEK_END)
+        self._file_bytes = file.tell()
+        file.seek(begin)
         version = self._look().result
         if version != _VERSION:
             raise self._damage(f"Invalid protocol version: {str(version)[:20]}")
@@ -84,13 +94,8 @@ class LegacyReader:
         if count < 0 or size_bytes > self._file_bytes - self._file.tell():
             raise self._damage(f"it ends before storage {key} does")
         found = np.empty(size_bytes, np.uint8)
-        filled = 0
-        while filled < size_bytes:
-            part = self._file.read(min(size_bytes - filled, 1 << 24))
-            if not part:
-                raise self._damage(f"it ends before storage {key} does")
-            found[filled:filled + len(part)] = np.frombuffer(part, np.uint8)
-            filled += len(part)
+        if fill(self._file, found.data) < size_bytes:
+            raise self._damage(f"it ends before storage {key} does")
         return found
 
     def _look(self) -> _Looker:

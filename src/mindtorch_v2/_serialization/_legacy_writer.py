@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from mindtorch_v2._serialization._legacy_reader import MAGIC_NUMBER
 from mindtorch_v2._serialization._pickle_writer import Describe, ExtraReduce, TorchPickler
 from mindtorch_v2._serialization._records import STORAGE_CLASS_BY_DTYPE, StorageRecord
 from mindtorch_v2._serialization._sources import source_of
@@ -17,7 +18,6 @@ from mindtorch_v2._serialization._zip_writer import Writable, atomic_output
 
 __all__ = ["write_legacy"]
 
-MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 _COUNT = struct.Struct("<q")
 _FACTS = {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little",

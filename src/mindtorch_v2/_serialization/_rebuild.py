@@ -106,7 +106,7 @@ class Rebuilder:
         self._storages: dict[tuple[str, str], StorageRecord] = {}
         # Built objects by identity, with the object itself, which keeps the identity from being used again.
         self._built_storages: dict[int, tuple[Any, StorageRecord]] = {}
-        self._built_by_key: dict[tuple[str, str], Any] = {}
+        self._built_by_key: dict[tuple[str, ...], Any] = {}
         self._built_tensors: dict[int, tuple[Any, TensorRecord]] = {}
         self._plain_rebuilds = (self.tensor, self.tensor_v2, self.tensor_v3)
         self._functions: dict[tuple[str, str], Callable[..., Any]] = {
@@ -171,21 +171,37 @@ class Rebuilder:
         is_sound = isinstance(storage_class, StorageClass) and type(key) is str and type(location) is str
         if not is_sound or type(count) is not int or count < 0:
             raise pickle.UnpicklingError(f"this is not the id of a storage: {reprlib.repr(persistent_id)}")
-        if view not in ([], [None]):
-            raise NotImplementedError(f"{self._reader.label}: storage {key} is a part of another, as PyTorch wrote "
-                                      "before version 0.4: load it with PyTorch and save it again")
         identity = (key, storage_class.dtype_name)
         if identity not in self._built_by_key:
-            record = self._typed_storage(key, storage_class.dtype_name, location, count)
-            built = self._builders.storage(record)
-            if id(built) in self._built_storages:
-                raise TypeError("build_storage must make a new object for every storage")
-            self._built_by_key[identity] = built
-            self._built_storages[id(built)] = (built, record)
+            self._build_storage(identity, self._typed_storage(key, storage_class.dtype_name, location, count))
         record = self._storages[identity]
         if record.data.size != count:
             raise pickle.UnpicklingError(f"the file gives storage {key} both {record.data.size} and {count} elements")
-        return self._built_by_key[identity]
+        if view in ([], [None]):
+            return self._built_by_key[identity]
+        return self._part_of_storage(record, view[0])
+
+    def _build_storage(self, identity: tuple[str, ...], record: StorageRecord) -> Any:
+        built = self._builders.storage(record)
+        if id(built) in self._built_storages:
+            raise TypeError("build_storage must make a new object for every storage")
+        self._built_by_key[identity] = built
+        self._built_storages[id(built)] = (built, record)
+        return built
+
+    def _part_of_storage(self, whole: StorageRecord, view: Any) -> Any:
+        """A storage that is a window on another, as PyTorch wrote before version 0.4."""
+        kinds = [type(part) for part in view] if type(view) is tuple else []
+        if kinds != [str, int, int] or not 0 <= view[1] <= view[1] + view[2] <= whole.data.size:
+            raise pickle.UnpicklingError(f"this is not a part of storage {whole.key}: {reprlib.repr(view)}")
+        name, first, count = view
+        identity = (whole.key, whole.dtype_name, name)
+        if identity in self._built_by_key:
+            return self._built_by_key[identity]
+        # Through a buffer, so that the part counts as memory of its own; it shows the same bytes.
+        bytes_of = whole.data.view(np.uint8).data[first * whole.data.itemsize:(first + count) * whole.data.itemsize]
+        part = np.frombuffer(bytes_of, np.uint8).view(whole.data.dtype)
+        return self._build_storage(identity, dataclasses.replace(whole, data=part))
 
     def tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Any:
         """A tensor without autograd, as the oldest files have it."""

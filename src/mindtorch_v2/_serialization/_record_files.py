@@ -21,12 +21,14 @@ class PyTorchFileWriter:
 
     def __init__(self, name_or_buffer: Any, compute_crc32: bool = True,
                  storage_alignment: int = ALIGNMENT_BYTES) -> None:
+        self._ended = True  # until the file is open
         is_path = isinstance(name_or_buffer, (str, os.PathLike))
         self._open = contextlib.ExitStack()
         target = self._open.enter_context(atomic_output(name_or_buffer)) if is_path else name_or_buffer
         self._root = archive_name(name_or_buffer if is_path else None)
         self._records = RecordWriter(target, self._root, storage_alignment, compute_crc32)
         self._names: set[str] = set()
+        self._ended = False
 
     def write_record(self, name: str, data: Any, size: int) -> None:
         """Add a record: the given number of bytes of a string, a buffer or a storage."""
@@ -38,11 +40,17 @@ class PyTorchFileWriter:
 
     def write_end_of_file(self) -> None:
         """Write the directory; nothing can be added after it."""
+        self._ended = True
         if "byteorder" not in self._names:
             self.write_record("byteorder", importlib.import_module("sys").byteorder, 6)
         self._names |= {"version", ".data/serialization_id"}
         self._records.__exit__(None)
         self._open.close()
+
+    def __del__(self) -> None:
+        """A writer that is dropped ends its file, as PyTorch's does."""
+        if not self._ended:
+            self.write_end_of_file()
 
     def archive_name(self) -> str:
         """The folder in the archive."""

@@ -100,14 +100,23 @@ class SafeUnpickler:
             if constant is not None:
                 self._stack.append(constant(argument))
                 continue
-            run = _ACTIONS.get(name)
-            if run is None:
-                code = ord(_CODES[name])
-                raise pickle.UnpicklingError(
-                    f"Unsupported operand {code} ({name}). If it is a checkpoint, file an issue with the following so "
-                    f"that we can make `weights_only=True` compatible with your use case: operand {name}")
-            run(self, argument)
+            _action(name)(self, argument)
         raise pickle.UnpicklingError("pickle exhausted before seeing STOP")
+
+    def refused(self) -> list[str]:
+        """The names that running the pickle would refuse, each once; nothing is run."""
+        found: dict[str, None] = {}
+        for name, argument in self._instructions():
+            if name != "STOP" and name not in _CONSTANTS:
+                _action(name)
+            if name != "GLOBAL":
+                continue
+            known = _current_name(argument)
+            try:
+                self._look_up(*known)
+            except KeyError:
+                found[".".join(known)] = None
+        return list(found)
 
     def _instructions(self) -> Iterator[tuple[str, Any]]:
         """The decoded instructions; pickletools reads them without running anything."""
@@ -205,22 +214,13 @@ class SafeUnpickler:
 
     def find_global(self, argument: str) -> None:
         """Look a name up in the tables."""
-        module, _, name = argument.partition(" ")
-        module = _MODULE_ALIASES.get(module, module)
-        if module == "builtins":
-            name = _BUILTIN_ALIASES.get(name, name)
+        module, name = _current_name(argument)
         if module in BLOCKED_MODULES:
             raise pickle.UnpicklingError(
                 f"Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked."
             )
-        if (module, name) in _PLAIN_GLOBALS:
-            self._stack.append(_PLAIN_GLOBALS[module, name][0])
-            return
-        if (module, name) in self._allowed:
-            self._stack.append(self._allowed[module, name])
-            return
         try:
-            self._stack.append(self._rebuilder.find(module, name))
+            self._stack.append(self._look_up(module, name))
         except KeyError:
             shown = name if module == "builtins" else f"{module}.{name}"
             raise pickle.UnpicklingError(
@@ -229,6 +229,16 @@ class SafeUnpickler:
                 f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global "
                 "if you trust this class/function."
             ) from None
+
+    def _look_up(self, module: str, name: str) -> Any:
+        """What a name stands for; KeyError if it is not allowed."""
+        if module in BLOCKED_MODULES:
+            raise KeyError(name)
+        if (module, name) in _PLAIN_GLOBALS:
+            return _PLAIN_GLOBALS[module, name][0]
+        if (module, name) in self._allowed:
+            return self._allowed[module, name]
+        return self._rebuilder.find(module, name)
 
     def call(self, _: Any) -> None:
         """Call a function of the tables."""
@@ -253,7 +263,8 @@ class SafeUnpickler:
         arguments, cls = self._pop(), self._pop()
         if id(cls) not in self._trusted_ids or not isinstance(cls, type) or type(arguments) is not tuple:
             raise pickle.UnpicklingError(
-                f"Can only create new object for classes allowlisted via `add_safe_globals` but got {reprlib.repr(cls)}"
+                "Can only create new object for nn.Parameter or classes allowlisted via `add_safe_globals` but got "
+                f"{reprlib.repr(cls)}"
             )
         self._stack.append(cls.__new__(cls, *arguments))
 
@@ -266,12 +277,30 @@ class SafeUnpickler:
             _restore_state(target, state)
         else:
             raise pickle.UnpicklingError(
-                f"Can only build OrderedDict or types allowlisted via `add_safe_globals`, but got {type(target)}"
+                f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, "
+                f"but got {type(target)}"
             )
 
     def storage(self, _: Any) -> None:
         """Replace the id of a storage by the storage."""
         self._stack.append(self._rebuilder.persistent_load(self._pop()))
+
+
+def _current_name(argument: str) -> tuple[str, str]:
+    """Module and name of a global as they are called now."""
+    module, _, name = argument.partition(" ")
+    module = _MODULE_ALIASES.get(module, module)
+    return module, _BUILTIN_ALIASES.get(name, name) if module == "builtins" else name
+
+
+def _action(name: str) -> Callable[[SafeUnpickler, Any], None]:
+    """What an instruction does; UnpicklingError for one that data does not need."""
+    run = _ACTIONS.get(name)
+    if run is None:
+        raise pickle.UnpicklingError(
+            f"Unsupported operand {ord(_CODES[name])} ({name}). If it is a checkpoint, file an issue with the "
+            f"following so that we can make `weights_only=True` compatible with your use case: operand {name}")
+    return run
 
 
 def _restore_state(target: Any, state: Any) -> None:

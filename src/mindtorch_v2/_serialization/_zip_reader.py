@@ -46,6 +46,26 @@ def position_of(file: Any) -> int:
         raise type(error)(f"{error}. {_NOT_SEEKABLE}") from error
 
 
+def fill(file: Any, view: memoryview) -> int:
+    """Read from a file into memory, until it is full or the file ends; how many bytes came.
+
+    In pieces, because a file that only has `read` takes as much memory again.
+    """
+    read_into, filled = getattr(file, "readinto", None), 0
+    while filled < len(view):
+        piece = view[filled:filled + _CHUNK_BYTES]
+        if read_into is None:
+            found = file.read(len(piece))
+            got = len(found)
+            piece[:got] = found
+        else:
+            got = read_into(piece)
+        if not got:
+            break
+        filled += got
+    return filled
+
+
 def _limit_bytes(file_bytes: int) -> int:
     """How much a file of this size may unpack to."""
     chosen = os.environ.get(_LIMIT_SETTING)
@@ -175,8 +195,8 @@ class RecordReader:
         if self._has("byteorder"):
             self.byteorder = self.read("byteorder").decode("ascii", "replace")
         if self.byteorder not in ("little", "big"):
-            raise UnknownByteOrder(f"{self.label}: Unknown endianness type: {self.byteorder[:20]!r}, which should be "
-                                   "'little' or 'big'. The checkpoint is probably corrupted.")
+            raise UnknownByteOrder(f"{self.label}: Unknown endianness type: {self.byteorder[:20]}, which should be "
+                                   "little or big. The checkpoint is probably corrupted.")
 
     @property
     def needs_byteswap(self) -> bool:
@@ -254,16 +274,26 @@ class RecordReader:
     def _read_bytes(self, name: str, info: zipfile.ZipInfo) -> np.ndarray:
         raw = np.empty(info.file_size, dtype=np.uint8)
         try:
-            with cast(zipfile.ZipExtFile, self._archive.open(info)) as record:
-                view, filled = raw.data, 0
-                # In chunks, because zipfile reads what it is asked for into memory of its own first.
-                while got := record.readinto(view[filled : filled + _CHUNK_BYTES]):
-                    filled += got
+            if info.compress_type == zipfile.ZIP_STORED and hasattr(self._file, "readinto"):
+                filled = self._read_stored(info, raw.data)
+            else:
+                with cast(zipfile.ZipExtFile, self._archive.open(info)) as record:
+                    filled = fill(record, raw.data)
         except _READ_ERRORS as error:
             raise self._corrupt(f"failed reading file {name}: {error}") from error
         if filled != info.file_size:
             raise self._corrupt(f"failed reading file {name}: {filled} bytes instead of {info.file_size}")
         return raw
+
+    def _read_stored(self, info: zipfile.ZipInfo, view: memoryview) -> int:
+        """Read a record as it is in the file, straight into its memory."""
+        with cast(zipfile.ZipExtFile, self._archive.open(info)):
+            pass  # it checks the header
+        self._file.seek(self.payload_offset(info.filename.partition("/")[2]))
+        filled = fill(self._file, view)
+        if getattr(info, "CRC", None) not in (None, zlib.crc32(view[:filled])):
+            raise zipfile.BadZipFile(f"Bad CRC-32 for file {info.filename!r}")
+        return filled
 
     def _map_bytes(self, name: str, info: zipfile.ZipInfo) -> np.ndarray:
         mapping = self._mapping

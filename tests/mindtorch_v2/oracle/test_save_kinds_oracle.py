@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import importlib
 import io
 import mmap
 import pickle
+import struct
 import sys
 import types
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +206,107 @@ def test_records_one_by_one(torch: Any) -> None:
     assert begin % 64 == 0
     with pytest.raises(RuntimeError, match="file not found"):
         reader.get_record("c")
+
+
+@BOTH
+def test_a_writer_that_is_dropped_ends_its_file(torch: Any) -> None:
+    target = io.BytesIO()
+    writer = torch.PyTorchFileWriter(target)
+    writer.write_record("a", b"abc", 3)
+    del writer
+    assert torch._C.PyTorchFileReader(io.BytesIO(target.getvalue())).get_record("a") == b"abc"
+
+
+@BOTH
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_old_files_of_every_protocol(torch: Any, protocol: int) -> None:
+    file = file_of(torch, [torch.ones(2)], pickle_protocol=protocol, _use_new_zipfile_serialization=False)
+    assert torch.load(file, weights_only=False)[0].tolist() == [1, 1]
+
+
+def old_file_with_parts(torch: Any) -> io.BytesIO:
+    """As PyTorch wrote it before 0.4: storages that are parts of one."""
+    file = io.BytesIO()
+
+    parts = {"first": ("a", 0, 2), "second": ("b", 1, 2)}
+
+    class Parts(pickle.Pickler):
+        def persistent_id(self, obj: Any) -> Any:
+            part = parts.get(obj) if isinstance(obj, str) else None
+            return None if part is None else ("storage", torch.FloatStorage, "k", "cpu", 3, part)
+
+    facts = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+    for part in (torch.serialization.MAGIC_NUMBER, 1001, facts):
+        pickle.dump(part, file, 2)
+    Parts(file, 2).dump(["first", "second", "first"])
+    pickle.dump(["k"], file, 2)
+    file.write(struct.pack("<q3f", 3, 5, 6, 7))
+    file.seek(0)
+    return file
+
+
+@BOTH
+def test_storages_that_are_parts(torch: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # The names of classes below torch mean the library that reads.
+        one, two, again = torch.load(old_file_with_parts(theirs))
+        assert (one.tolist(), two.tolist()) == ([5, 6], [6, 7])
+        assert one.data_ptr() + 4 == two.data_ptr()
+        one[1] = 9
+        assert (two[0], again[1]) == (9, 9)
+
+
+@BOTH
+@pytest.mark.parametrize("legacy", [False, True])
+def test_files_fill_memory_themselves(torch: Any, legacy: bool) -> None:
+    class Filling(io.BytesIO):
+        calls = 0
+
+        def readinto(self, target: Any) -> int:
+            Filling.calls += 1
+            return super().readinto(target)
+
+    found = torch.load(Filling(file_of(torch, torch.arange(40), _use_new_zipfile_serialization=not legacy).getvalue()))
+    assert found.tolist() == list(range(40))
+    assert Filling.calls
+
+
+@BOTH
+def test_the_unpickler_of_a_program(torch: Any) -> None:
+    """A program's unpickler is asked for every name, and may give another one."""
+    asked = []
+
+    class Renaming(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            asked.append(name)
+            return super().find_class(module, {"OrderedDict": "Counter"}.get(name, name))
+
+    module = types.SimpleNamespace(Unpickler=Renaming, load=pickle.load, __name__="renaming")
+    found = torch.load(file_of(torch, collections.OrderedDict(a=torch.ones(2))), pickle_module=module)
+    assert type(found) is collections.Counter
+    assert found["a"].tolist() == [1, 1]
+    assert "_rebuild_tensor_v2" in asked
+
+
+@BOTH
+def test_windows_on_meta(torch: Any) -> None:
+    base = torch.arange(6.0)
+    found = torch.load(file_of(torch, [base, base[2:4]]), map_location="meta")
+    assert [(one.device.type, one.storage_offset(), one.stride()) for one in found] == [
+        ("meta", 0, (1,)), ("meta", 2, (1,))]
+
+
+@BOTH
+def test_names_that_would_be_refused(torch: Any) -> None:
+    kind = wrapper_class(torch)
+    file = file_of(torch, [kind(torch.ones(2)), Fraction(1, 2), torch.ones(1, dtype=torch.uint16)])
+    names = torch.serialization.get_unsafe_globals_in_checkpoint(file)
+    assert sorted(names) == sorted([f"{kind.__module__}.{kind.__qualname__}", "fractions.Fraction"])
+
+
+@BOTH
+def test_empty_memory_has_no_type(torch: Any) -> None:
+    empty = torch.tensor([])
+    found = torch.load(file_of(torch, [empty, empty.view(torch.uint8)]))
+    assert [str(one.dtype) for one in found] == ["torch.float32", "torch.uint8"]
