@@ -90,12 +90,48 @@ def test_copies_in_another_order(dtype: str) -> None:
         both(lambda layout=layout: layout(x).contiguous())
 
 
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "bfloat16", "complex64", "int16"])
+@pytest.mark.parametrize("shape", [(512, 3), (512, 70), (3, 256, 33), (1024, 130), (5, 2048, 9), (7, 2048)])
+def test_copies_to_rows_that_are_far_apart(dtype: str, shape: tuple[int, ...]) -> None:
+    """Distances of 512 bytes or a multiple, and shorter ones, with tiles that are not full."""
+    x = torch.tensor(1000 * normal(*shape)).to(getattr(torch, dtype))
+    both(lambda: x.transpose(-1, -2).contiguous(), "copy")
+    both(lambda: x[..., 1:].transpose(-1, -2).contiguous(), "copy")
+    both(lambda: x.transpose(-1, -2).flip(-1), "copy")
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "bfloat16", "complex64", "int16"])
+@pytest.mark.parametrize("columns", [1, 5, 16, 31, 64, 131])
+def test_reversals_and_repetitions(dtype: str, columns: int) -> None:
+    x = torch.tensor(1000 * normal(47, 3, columns)).to(getattr(torch, dtype))
+    for dims in ((2,), (0, 2), (1,), (0, 1, 2)):
+        both(lambda dims=dims: x.flip(dims))
+        both(lambda dims=dims: x[:, :, 1:].flip(dims))
+    both(lambda: x[:, :, :1].expand(-1, -1, columns + 1).contiguous())
+
+
+def test_numbers_whose_bits_say_more_are_copied_bit_by_bit() -> None:
+    x = np.arange(0x7fa00000, 0x7fa00000 + 4096, dtype=np.uint32).view(np.float32).reshape(64, 64)  # not a number
+    for given in (x.T, x[:, ::-1], np.broadcast_to(x[:, 3:4], x.shape)):
+        made = np.empty((64, 64), np.float32)
+        assert providers.native.copy(made, given)
+        np.testing.assert_array_equal(made.view(np.uint32), np.ascontiguousarray(given).view(np.uint32))
+
+
 def test_large_copies_are_shared_by_threads(threads: int) -> None:
     x = normal(512, 1030)
     made = np.empty((1030, 512), np.float32)
     assert providers.native.copy(made, x.T)
     np.testing.assert_array_equal(made, x.T)
     assert not providers.native.copy(x[:, :512], x[:, :512].T[::1])  # the same memory
+    for shape in ((3, 40_000), (40_000, 3), (2, 70, 1030), (3, 1030, 65), (33, 5000)):  # pieces of the longer side
+        given = normal(*shape).swapaxes(-1, -2)
+        for view in (given, given[..., ::-1]):
+            made = np.empty(view.shape, np.float32)
+            assert providers.native.copy(made, view)
+            np.testing.assert_array_equal(made, view)
     for length in (2 * 8192, 2 * 8192 + 1, 5 * 8192, 100_003):  # one long row, in pieces
         row = normal(2 * length)[1::2]
         made = np.empty(length, np.float32)

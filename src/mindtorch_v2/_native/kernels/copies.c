@@ -28,7 +28,10 @@ typedef struct {
     int64_t first, by;
     float value;
     npy_intp rows, columns, size, diagonal, gap, inner_from, inner_to, outer_from[NPY_MAXDIMS], outer_to[NPY_MAXDIMS],
-        sizes[NPY_MAXDIMS], second, second_from, second_to, row; /* `row`: a single row, of which items are pieces */
+        sizes[NPY_MAXDIMS], second, second_from, second_to, cut;
+    /* `cut`: the length of `second` or `columns` before it was cut into pieces; these are the last of the outer
+       dimensions then. */
+    int cut_second;
     int upper, ndim;
 } Copy;
 
@@ -66,12 +69,7 @@ static void bytes_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
 static void floats_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Copy *it = work;
     (void)share;
-    float *made = (float *)it->made + begin;
-    ptrdiff_t count = end - begin, first = count < 1024 ? count : 1024;
-    for (ptrdiff_t i = 0; i < first; i++) made[i] = it->value;
-    /* The C library's copies are as wide as the processor allows. */
-    for (ptrdiff_t i = first; i < count; i += first)
-        memcpy(made + i, made, sizeof(float) * (size_t)(count - i < first ? count - i : first));
+    level->repeat(it->made + 4 * begin, (const char *)&it->value, end - begin, 4);
 }
 
 /* fill(made, value): zeros of any type, or float32; True, or False for what NumPy has to fill */
@@ -103,41 +101,10 @@ static PyObject *fill(PyObject *self, PyObject *const *args, Py_ssize_t count) {
 #define STEPPED(TYPE)                                                                                                  \
     for (npy_intp i = 0; i < count; i++) *(TYPE *)(to + i * to_step) = *(const TYPE *)(from + i * from_step)
 
-#define REPEATED(TYPE)                                                                                                 \
-    do {                                                                                                               \
-        TYPE value = *(const TYPE *)from;                                                                              \
-        for (npy_intp i = 0; i < count; i++) ((TYPE *)to)[i] = value;                                                  \
-    } while (0)
-
-typedef uint32_t Four __attribute__((vector_size(16)));
-#ifdef __clang__
-#define TURNED(V) __builtin_shufflevector(V, V, 3, 2, 1, 0)
-#else
-#define TURNED(V) __builtin_shuffle(V, (Four){3, 2, 1, 0})
-#endif
-
-/* to[i] = from[-i]: compilers do not turn such a loop into vectors by themselves. */
-static void copy_backwards(uint32_t *to, const uint32_t *from, npy_intp count) {
-    npy_intp i = 0;
-    for (; i + 4 <= count; i += 4) {
-        Four some;
-        memcpy(&some, from - i - 3, sizeof some);
-        some = TURNED(some);
-        memcpy(to + i, &some, sizeof some);
-    }
-    for (; i < count; i++) to[i] = from[-i];
-}
-
 static void copy_row(char *to, npy_intp to_step, const char *from, npy_intp from_step, npy_intp count, npy_intp size) {
-    if (!from_step && to_step == size) {
-        if (size == 4) REPEATED(uint32_t);
-        else if (size == 8) REPEATED(uint64_t);
-        else if (size == 2) REPEATED(uint16_t);
-        else memset(to, *from, (size_t)count);
-        return;
-    }
     if (to_step == size && from_step == size) memcpy(to, from, (size_t)(count * size));
-    else if (size == 4 && to_step == 4 && from_step == -4) copy_backwards((uint32_t *)to, (const uint32_t *)from, count);
+    else if (to_step == size && from_step == -size) level->backwards(to, from, count, size);
+    else if (to_step == size && !from_step) level->repeat(to, from, count, size);
     else if (size == 4 && to_step == 4) for (npy_intp i = 0; i < count; i++) ((float *)to)[i] = *(const float *)(from + i * from_step);
     else if (size == 4) STEPPED(uint32_t);
     else if (size == 8) STEPPED(uint64_t);
@@ -149,9 +116,8 @@ static void copy_row(char *to, npy_intp to_step, const char *from, npy_intp from
 static void copy_exchanged(const Copy *it, char *to, const char *from, npy_intp rows, npy_intp columns) {
     enum { TILE = 32 };
     npy_intp size = it->size;
-    if (size == 4 && it->inner_to == 4 && it->second_from == 4 && it->second_to % 4 == 0 && it->inner_from % 4 == 0) {
-        /* to[second, inner] = from[inner, second] */
-        level->exchange((float *)to, it->second_to / 4, (const float *)from, it->inner_from / 4, columns, rows);
+    if (it->inner_to == size && it->second_from == size) { /* to[second, inner] = from[inner, second] */
+        level->exchange(to, it->second_to, from, it->inner_from, columns, rows, size);
         return;
     }
     for (npy_intp r = 0; r < rows; r += TILE)
@@ -161,6 +127,8 @@ static void copy_exchanged(const Copy *it, char *to, const char *from, npy_intp 
                          from + i * it->second_from + c * it->inner_from, it->inner_from,
                          columns - c < TILE ? columns - c : TILE, size);
 }
+
+static inline npy_intp least(npy_intp a, npy_intp b) { return a < b ? a : b; }
 
 static void copy_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     const Copy *it = work;
@@ -173,11 +141,11 @@ static void copy_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
         to += at[d] * it->outer_to[d], from += at[d] * it->outer_from[d];
     }
     for (ptrdiff_t item = begin; item < end; item++) {
-        if (it->second) copy_exchanged(it, to, from, it->second, it->columns);
-        else {
-            npy_intp left = it->row ? it->row - item * it->columns : it->columns;
-            copy_row(to, it->inner_to, from, it->inner_from, left < it->columns ? left : it->columns, it->size);
-        }
+        npy_intp rows = it->second, columns = it->columns;
+        if (it->cut && it->cut_second) rows = least(rows, it->cut - at[it->ndim - 1] * rows);
+        else if (it->cut) columns = least(columns, it->cut - at[it->ndim - 1] * columns);
+        if (rows) copy_exchanged(it, to, from, rows, columns);
+        else copy_row(to, it->inner_to, from, it->inner_from, columns, it->size);
         for (int d = it->ndim - 1; d >= 0; d--) {
             to += it->outer_to[d], from += it->outer_from[d];
             if (++at[d] < it->sizes[d]) break;
@@ -238,22 +206,18 @@ static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
         it.sizes[it.ndim] = sizes[d], it.outer_to[it.ndim] = to[d], it.outer_from[it.ndim++] = from[d];
         items *= sizes[d];
     }
+    /* What is large is cut along its longer side, so that threads have shares. */
+    it.cut_second = it.second > it.columns;
+    npy_intp *length = it.cut_second ? &it.second : &it.columns;
+    npy_intp other = it.cut_second ? it.columns : it.second ? it.second : 1, part = (SHARE / 4 / other + 63) / 64 * 64;
+    if (part < 64) part = 64;
+    if (*length > part && *length * other > 2 * SHARE) {
+        it.sizes[it.ndim] = (*length + part - 1) / part, items *= it.sizes[it.ndim];
+        it.outer_to[it.ndim] = part * (it.cut_second ? it.second_to : it.inner_to);
+        it.outer_from[it.ndim++] = part * (it.cut_second ? it.second_from : it.inner_from);
+        it.cut = *length, *length = part;
+    }
     npy_intp each = it.columns * (it.second ? it.second : 1);
-    /* A single large matrix is cut into rows of tiles, so that threads have shares. */
-    if (it.second >= 64 && items == 1 && each > 4 * SHARE) {
-        npy_intp part = 32;
-        while (it.second % part) part /= 2;
-        if (part >= 8) {
-            it.sizes[it.ndim] = it.second / part;
-            it.outer_to[it.ndim] = it.second_to * part, it.outer_from[it.ndim++] = it.second_from * part;
-            items = it.second / part, it.second = part, each = it.columns * part;
-        }
-    }
-    if (items == 1 && !it.second && each > 2 * SHARE) { /* a single long row is cut into pieces for the same reason */
-        it.row = it.columns, it.columns = each = SHARE;
-        items = it.sizes[0] = (it.row + SHARE - 1) / SHARE, it.ndim = 1;
-        it.outer_to[0] = it.inner_to * SHARE, it.outer_from[0] = it.inner_from * SHARE;
-    }
     copies_calls[CALLED_COPY].calls++;
     UNLOCKED(items * each > MANY, pool_run(copy_share, &it, items, 1 + SHARE / each));
     Py_RETURN_TRUE;

@@ -177,9 +177,12 @@ typedef struct {
                  ptrdiff_t count);
     void (*maxima)(const Maxima *how, ptrdiff_t begin, ptrdiff_t end);
     int (*fourier)(const Fourier *how, float *made, const float *given);
-    /* to[j, i] = from[i, j]: matrices of float32 whose columns are next to each other, rows at the given distances. */
-    void (*exchange)(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row, ptrdiff_t rows,
-                     ptrdiff_t columns);
+    /* Elements of 1, 2, 4 or 8 bytes. to[j, i] = from[i, j]: matrices whose columns are next to each other, rows at the
+       given distances in bytes; to[i] = from[-i]; to[i] = *value. */
+    void (*exchange)(char *to, ptrdiff_t to_row, const char *from, ptrdiff_t from_row, ptrdiff_t rows, ptrdiff_t columns,
+                     ptrdiff_t size);
+    void (*backwards)(char *to, const char *from, ptrdiff_t count, ptrdiff_t size);
+    void (*repeat)(char *to, const char *value, ptrdiff_t count, ptrdiff_t size);
     /* `work` has the matrix and is used up; `q` has `q_columns`, or there is none; `r` has `r_rows`. */
     int (*orthogonal_triangular)(float *work, float *q, float *r, ptrdiff_t rows, ptrdiff_t columns,
                                  ptrdiff_t q_columns, ptrdiff_t r_rows);

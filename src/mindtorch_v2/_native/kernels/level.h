@@ -58,6 +58,8 @@ const Kernels LEVEL = {
     .fourier = fourier,
     .maxima = maxima,
     .exchange = exchange,
+    .backwards = backwards,
+    .repeat = repeat,
     .orthogonal_triangular = orthogonal_triangular,
     .binary_halves = binary_halves,
 };
