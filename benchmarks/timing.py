@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, process_time, sleep
 
 Work = Callable[[], object]
 
 
 def best_of(works: list[Work], rounds: int = 9, seconds: float = 0.05,
-            clock: Callable[[], float] = perf_counter) -> list[float]:
-    """Seconds per call of each function: its best round, with the rounds of all functions interleaved."""
+            clock: Callable[[], float] = perf_counter, alone: bool = False) -> list[float]:
+    """Seconds per call of each function: its best round, with the rounds of all functions interleaved.
+
+    `alone` lets the threads of the round before fall asleep first: PyTorch's look for work for some milliseconds, on a
+    processor that a short round of the other side needs.
+    """
     counts = [_calls_for(work, seconds) for work in works]
     best = [float("inf")] * len(works)
     gc.collect()
@@ -19,6 +23,9 @@ def best_of(works: list[Work], rounds: int = 9, seconds: float = 0.05,
     try:
         for _ in range(rounds):
             for i, (work, count) in enumerate(zip(works, counts)):
+                if alone:
+                    _fall_asleep()
+                    work()
                 start = clock()
                 for _ in range(count):
                     work()
@@ -26,6 +33,15 @@ def best_of(works: list[Work], rounds: int = 9, seconds: float = 0.05,
     finally:
         gc.enable()
     return best
+
+
+def _fall_asleep() -> None:
+    """Wait until no thread of this process computes, but not for long."""
+    for _ in range(10):
+        before = process_time()
+        sleep(0.003)
+        if process_time() - before < 0.0003:
+            return
 
 
 def _calls_for(work: Work, seconds: float) -> int:
