@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 import warnings as _warnings
+from types import FunctionType as _FunctionType
 from typing import Any
 
 import numpy as _np
@@ -43,6 +44,7 @@ from ._refused import refused as _make_refused
 from ._shape import Size
 from ._tensor import Tensor, is_tensor, strided
 from ._tensor_str import get_printoptions, set_printoptions
+from .functional import NAMES as _SECOND_NAMES
 from .torch_version import __version__
 
 # PyTorch computes inf and nan silently. NumPy's error state is per thread and starts anew in each, so other threads
@@ -124,6 +126,14 @@ def _is_function(name: str) -> bool:
     return _is_public(name, "f")
 
 
+def _called(name: str, function: Any) -> Any:
+    """An op's function under its public name: programs compare it, and pickles find the function by it."""
+    function.__module__ = f"{__name__}.functional" if name in _SECOND_NAMES else __name__
+    if not _is_public(function.__name__, "f"):  # its own name in its file
+        function.__name__ = function.__qualname__ = name
+    return function
+
+
 def __getattr__(name: str) -> Any:
     found: Any
     if name == "torch":  # PyTorch's module has its own name inside, which libraries use by mistake
@@ -135,9 +145,11 @@ def __getattr__(name: str) -> Any:
         return found
     if name in _FROM_SUBMODULES:
         found = getattr(_importlib.import_module(f"{__package__}.{_FROM_SUBMODULES[name]}"), name)
+        if isinstance(found, _FunctionType) and _FROM_SUBMODULES[name].startswith("_"):
+            _called(name, found)
     elif _is_function(name) or (_load_late(name) and _is_function(name)):
         function = _find(name)
-        found = function if function is None else _accept_axis(name, function)
+        found = function if function is None else _called(name, _accept_axis(name, function))
     elif name in _REFUSED:
         found = _make_refused(name)
     elif (absent := _importlib.import_module(f"{__package__}._library.absent_ops").look_up(name)) is not None:

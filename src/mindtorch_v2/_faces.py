@@ -40,7 +40,9 @@ MODULES = {PACKAGE: "torch", f"{PACKAGE}.functional": "torch.functional",
            f"{PACKAGE}.fft": "torch.fft", f"{PACKAGE}.special": "torch.special", f"{PACKAGE}.nn.init": "torch.nn.init",
            f"{PACKAGE}.autograd": "torch.autograd"}
 # Functions of `torch` that are no ops, and those of them that only modes are asked about.
-MORE_FUNCTIONS = frozenset({"tensor", "as_tensor", "asarray", "numel", "is_same_size"})
+MORE_FUNCTIONS = frozenset({
+    "tensor", "as_tensor", "asarray", "get_device", "is_conj", "is_inference", "is_neg", "is_same_size", "is_signed",
+    "numel", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum"})
 CONSTRUCTORS = frozenset({"tensor", "as_tensor", "asarray"})
 # Functions of `nn.init` that PyTorch offers; of the others it offers what they call.
 INITIALIZERS = frozenset({"constant_", "kaiming_uniform_", "normal_", "uniform_"})
@@ -204,6 +206,8 @@ class Faces:
     @staticmethod
     def is_offered(place: str, module: ModuleType, name: str, value: Any) -> bool:
         if not isinstance(value, FunctionType) or name.startswith("_") or hasattr(value, "__refused__"):
+            return False
+        if name == "broadcast_shapes":  # its arguments are no tensors
             return False
         if not is_own(value):
             return False

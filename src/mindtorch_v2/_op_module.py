@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -11,6 +12,7 @@ from ._dispatch.namespace import LOOKUPS, aten, late_names
 from ._dispatch.registry import OVERLOADS
 from ._numpy_names import NAMES, TENSOR_NAMES, torch_names
 
+PACKAGE = __name__.partition(".")[0]
 NUMPY_NAMES = {**NAMES, **TENSOR_NAMES}
 
 # Functions that take no `out=`.
@@ -30,7 +32,7 @@ def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
         return made if out is None else write_results(op, out, made, args if module == "special" else ())
 
     function.__name__ = function.__qualname__ = op
-    function.__module__ = f"torch.{module}"
+    function.__module__ = f"{sys.modules[PACKAGE].__name__}._C._{module}"  # as PyTorch's, where pickles find it
     function.__doc__ = f"`torch.{module}.{name}`: the op `aten::{op}`."
     for noted in LOOKUPS:
         noted(f"{module}.{name}", function)

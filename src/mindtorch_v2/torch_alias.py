@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 PACKAGE = __name__.rpartition(".")[0]
@@ -44,7 +44,9 @@ NAMED_OUTSIDE = {PACKAGE: ALIAS, f"{PACKAGE}.nn.modules": f"{ALIAS}.nn.modules"}
 # Programs tell by `type(x).__module__` whose tensor or layer they have.
 CLASSES = ("Generator", "Size", "Tensor", "device", "dtype", "finfo", "iinfo", "memory_format")
 MODULES_OF_CLASSES = (f"{PACKAGE}.nn.modules.", f"{PACKAGE}.nn.parameter", f"{PACKAGE}.optim")
-_OWN_NAMES: dict[type, str] = {}
+# Modules whose functions say that they are of the outside module.
+MODULES_OF_FUNCTIONS = (PACKAGE, f"{PACKAGE}.autograd", f"{PACKAGE}.nn.functional")
+_OWN_NAMES: dict[Any, str] = {}
 _SEARCHED: set[str] = set()
 
 
@@ -62,11 +64,23 @@ def give_names(outside: bool) -> None:
     for name in CLASSES:
         if name in vars(sys.modules[PACKAGE]):
             _name_class(vars(sys.modules[PACKAGE])[name], ALIAS)
+    for own in [name for name in MODULES_OF_FUNCTIONS if name in sys.modules and name not in _SEARCHED]:
+        _SEARCHED.add(own)
+        for name, function in list(vars(sys.modules[own]).items()):
+            if isinstance(function, FunctionType) and not name.startswith("_") and (
+                    function.__module__ == own or (
+                        own != f"{PACKAGE}.nn.functional" and function.__module__.startswith(f"{PACKAGE}._"))):
+                _name_function(function, ALIAS + own[len(PACKAGE):])
     for own in [name for name in sys.modules if name.startswith(MODULES_OF_CLASSES) and name not in _SEARCHED]:
         _SEARCHED.add(own)
         for kind in vars(sys.modules[own]).values():
             if isinstance(kind, type) and kind.__module__.startswith(MODULES_OF_CLASSES):
                 _name_class(kind, ALIAS + kind.__module__[len(PACKAGE):])
+
+
+def _name_function(function: FunctionType, outside: str) -> None:
+    _OWN_NAMES[function] = function.__module__
+    function.__module__ = outside
 
 
 def _name_class(kind: type, outside: str) -> None:

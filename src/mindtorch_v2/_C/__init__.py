@@ -18,7 +18,8 @@ from .._tensor import Tensor
 
 __all__ = ["Generator", "Size", "_autograd", "_profiler", "default_generator", "device", "dtype"]
 
-_SUBMODULES = ("_autograd", "_functions", "_distributed_c10d", "_distributed_rpc", "_nn", "_profiler")
+_SUBMODULES = ("_autograd", "_distributed_c10d", "_distributed_rpc", "_fft", "_functions", "_linalg", "_nn",
+               "_profiler", "_special")
 
 
 def _get_privateuse1_backend_name() -> str:

@@ -1,8 +1,9 @@
-"""Names and signatures of the profiler's public modules, compared with PyTorch's; accepted differences are listed."""
+"""Names and signatures of the profiler's public modules, and the places that functions name, compared with PyTorch's."""
 
 from __future__ import annotations
 
 import inspect
+import pickle
 
 import pytest
 from harness import ours, theirs
@@ -85,3 +86,18 @@ def test_attributes_of_events_and_rows(rows):
 
     want = {n for n in dir(found(theirs)) if not n.startswith("_")}
     assert want <= {n for n in dir(found(ours)) if not n.startswith("_")}
+
+
+@pytest.mark.parametrize("path", ["sort", "sum", "conj", "relu", "einsum", "unique", "nn.functional.relu", "numel",
+                                  "nn.functional.linear", "nn.functional.dropout", "linalg.qr", "fft.fft", "special.erf"])
+def test_functions_say_where_they_are(path):
+    of_ours, of_theirs = (reach(torch, path) for torch in (ours, theirs))
+    assert (of_ours.__module__.replace("mindtorch_v2", "torch"), of_ours.__name__) == (
+        of_theirs.__module__, of_theirs.__name__)
+    assert pickle.loads(pickle.dumps(of_ours)) is of_ours
+
+
+def test_the_hash_of_a_tensor_is_its_identity():
+    for torch in (ours, theirs):
+        tensor = torch.ones(2)
+        assert hash(tensor) == id(tensor)

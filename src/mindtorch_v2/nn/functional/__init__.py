@@ -7,6 +7,7 @@ op here, so that `F.linear(x, w, b)` is one call.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from ..._absent import refusing
@@ -200,7 +201,8 @@ def __getattr__(name: str) -> Any:
     for noted in LOOKUPS:
         noted(name, found)
     if op in IN_C:
-        found.__module__ = f"{__name__.partition('.')[0]}._C._nn"  # where pickle finds it again
+        root = sys.modules[__name__.partition(".")[0]].__name__  # "torch" while the package stands in for it
+        found.__module__ = f"{root}._C._nn"  # where pickle finds it again
     globals()[name] = found
     return found
 
@@ -308,3 +310,7 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+for _one in __all__:
+    if getattr(globals().get(_one), "__module__", "").startswith(f"{__name__}."):
+        globals()[_one].__module__ = __name__  # where programs find it
