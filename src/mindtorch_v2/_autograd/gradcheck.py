@@ -10,6 +10,7 @@ import numpy as np
 
 from .._backends.array import phantom, seen_through
 from .._backends.base import copy_array, device_of, placed, to_host
+from .._backends.hollow import HollowArray
 from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
 from .._dtype import complex128, float64
@@ -65,8 +66,27 @@ def _outputs(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tens
     return [part.tensor for part in _parts(function, inputs)]
 
 
+def _values(tensor: Tensor) -> np.ndarray:
+    """A copy of a tensor's elements."""
+    if type(tensor._a) is HollowArray:  # its class knows them
+        flat = aten.reshape(aten.detach(tensor), -1)
+        found = [aten.select(flat, 0, i).item() for i in range(flat._a.size)]
+        return np.array(found, tensor._a.dtype).reshape(tensor._a.shape)
+    return to_host(aten.to_dense(tensor)._a if tensor.is_sparse else tensor._a).copy()
+
+
 def _contents(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:
-    return [to_host(o._a).reshape(-1).copy() for o in _outputs(function, inputs)]
+    return [_values(o).reshape(-1) for o in _outputs(function, inputs)]
+
+
+def _differences(above: list[np.ndarray], below: list[np.ndarray]) -> list[np.ndarray]:
+    """What changed in each output between two runs."""
+    for a, b in zip(above, below):
+        for what, one, other in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
+            if one != other:
+                raise AssertionError(f"Expected `fn` to return outputs with the same {what} when inputs are perturbed, "
+                                     f"but got {one} and {other}")
+    return [a - b for a, b in zip(above, below)]
 
 
 def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Tensor, eps: float) -> list[np.ndarray]:
@@ -77,18 +97,19 @@ def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Ten
     zeros = [np.zeros_like(one) for one in _contents(function, inputs)]
     sparse = type(which._a) is SparseArray
     array = which._a.values if sparse else which._a
+    before = to_host(array).copy() if sparse else _values(which)
     rows: list[Any] = [zeros] * which._a.size  # an element that is not stored changes nothing
     for i, number in enumerate(positions(which._a) if sparse else range(which._a.size)):
         place = np.unravel_index(i, array.shape)
-        kept = to_host(array)[place]
+        kept = before[place]
         row: list[Any] = zeros
         for step in (1, 1j) if which.dtype.is_complex else (1,):
-            _set(array, place, kept + step * eps)
+            _set(which, array, place, kept + step * eps)
             above = _contents(function, inputs)
-            _set(array, place, kept - step * eps)
+            _set(which, array, place, kept - step * eps)
             below = _contents(function, inputs)
-            row = [r + step * (a - b) / (2 * eps) for r, a, b in zip(row, above, below)]
-        _set(array, place, kept)
+            row = [r + step * change / (2 * eps) for r, change in zip(row, _differences(above, below))]
+        _set(which, array, place, kept)
         rows[number] = row
     return [np.stack([r[k] for r in rows]) if rows else np.zeros((0, 0)) for k in range(len(zeros))]
 
@@ -116,10 +137,12 @@ def analytical_jacobian(output: Tensor, inputs: list[Tensor]) -> list[Tensor]:
     return [wrap(matrix) for matrix in _analytical(output, inputs)]
 
 
-def _set(array: Any, place: Any, value: Any) -> None:
+def _set(tensor: Tensor, array: Any, place: Any, value: Any) -> None:
     """Set one element, wherever it is stored."""
     if type(array) is np.ndarray:
         array[place] = value
+    elif type(array) is HollowArray:
+        aten.fill_(aten.detach(tensor)[place], value.item())
     else:
         device_of(array).fill(seen_through(array, phantom(array)[(*place, ...)]), np.asarray(value))
 
@@ -141,7 +164,7 @@ def _analytical(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
         found = grad(output, inputs, seed, retain_graph=True, allow_unused=True)
         for matrix, one in zip(matrices, found):
             if one is not None:
-                matrix[:, j] = to_host(aten.to_dense(one)._a if one.is_sparse else one._a).reshape(-1)
+                matrix[:, j] = _values(one).reshape(-1)
     return matrices
 
 
@@ -156,9 +179,10 @@ def _tangents(function: Callable[..., Any], given: tuple[Any, ...], which: Tenso
     for step in (1, 1j) if which.dtype.is_complex else (1,):
         with dual_level():
             fresh = [aten.detach(t).requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in given]
-            changed = tuple(make_dual(f, aten.mul(along, step)) if t is which else f for f, t in zip(fresh, given))
+            changed = tuple(make_dual(f, aten.mul(along, step) if t is which else aten.zeros_like(t))
+                            if isinstance(t, Tensor) and t.requires_grad else f for f, t in zip(fresh, given))
             found = [(o, unpack_dual(o).tangent) for o in _outputs(function, changed)]
-            parts = [np.zeros(o._a.size) if t is None else to_host(t._a).reshape(-1).copy() for o, t in found]
+            parts = [np.zeros(o._a.size) if t is None else _values(t).reshape(-1) for o, t in found]
         row = [step * p for p in parts] if not row else [r + step * p for r, p in zip(row, parts)]
     return row
 
@@ -336,23 +360,30 @@ def _direction(like: Tensor, number: int) -> np.ndarray:
 def _changes_along(func: Callable[..., Any], given: tuple[Any, ...], which: Tensor, u: np.ndarray,
                    eps: float) -> list[np.ndarray]:
     """Central differences of each output along a vector; those along its imaginary multiple are the imaginary part."""
-    kept = to_host(which._a).copy()
+    kept = _values(which)
+
+    def put(values: np.ndarray) -> None:
+        if type(which._a) is HollowArray:
+            aten.copy_(aten.detach(which), wrap(values))
+        else:
+            copy_array(which._a, values)
+
     made: list[Any] = []
     for step in (1, 1j) if which.dtype.is_complex else (1,):
-        copy_array(which._a, np.asarray(kept + step * eps * u))
+        put(np.asarray(kept + step * eps * u))
         above = _contents(func, given)
-        copy_array(which._a, np.asarray(kept - step * eps * u))
+        put(np.asarray(kept - step * eps * u))
         below = _contents(func, given)
-        found = [step * (a - b) / (2 * eps) for a, b in zip(above, below)]
+        found = [step * change / (2 * eps) for change in _differences(above, below)]
         made = [m + f for m, f in zip(made, found)] if made else found
-    copy_array(which._a, kept)
+    put(kept)
     return made
 
 
 def _gradients_along(output: Tensor, wanted: list[Tensor], v: np.ndarray, us: list[np.ndarray]) -> list[Any]:
     """For a vector of the output, each input's gradient times the input's vector."""
     found = grad(output, wanted, wrap(placed(v, output.device)), retain_graph=True, allow_unused=True)
-    dense = [None if one is None else to_host(aten.to_dense(one)._a if one.is_sparse else one._a) for one in found]
+    dense = [None if one is None else _values(one) for one in found]
     return [0.0 if one is None else (one * u.real).sum() for one, u in zip(dense, us)]
 
 
@@ -402,19 +433,29 @@ def _check_dtypes(outputs: list[Tensor], tensor: Tensor) -> None:
                                      f"{tensor.dtype}")
 
 
+BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient computation"
+
+
 def _compare_batched(wanted: list[Tensor], outputs: list[Tensor]) -> None:
     """Check that gradients of a batch of output gradients are those of its members."""
     for j, output in enumerate(outputs):
         if not output.requires_grad or not output._a.size:
             continue
         seeds = [aten.randn(output.shape, dtype=output.dtype, device=output.device) for _ in range(2)]
-        single = [grad(output, wanted, seed, retain_graph=True, allow_unused=True) for seed in seeds]
-        whole = grad(output, wanted, aten.stack(seeds), retain_graph=True, allow_unused=True, is_grads_batched=True)
+        try:
+            single = [grad(output, wanted, seed, retain_graph=True, allow_unused=True) for seed in seeds]
+            whole = grad(output, wanted, aten.stack(seeds), retain_graph=True, allow_unused=True, is_grads_batched=True)
+        except RuntimeError as error:
+            raise GradcheckError(f"{BATCHED}: {error}") from error
         for i, together in enumerate(whole):
-            if together is not None and not np.allclose(to_host(together._a), np.stack(
-                    [to_host(one[i]._a) for one in single])):
-                raise GradcheckError("gradcheck expects the gradients of a batch to be those of its members, but for "
-                                     f"output {j} and input {i} they differ")
+            if together is None:
+                continue
+            if single[0][i].is_sparse or wanted[i].is_sparse:
+                raise GradcheckError(f"{BATCHED}: the gradient of input {i} is sparse, and a batch of those cannot be "
+                                     "computed at once")
+            if not np.allclose(_values(together), np.stack([_values(one[i]) for one in single])):
+                raise GradcheckError(f"{BATCHED}: for output {j} and input {i} the gradients of a batch are not those "
+                                     "of its members")
 
 
 def _differentiable(func: Callable[..., Any], given: tuple[Any, ...]) -> list[Tensor]:
@@ -434,7 +475,7 @@ def _check_multiplied(func: Callable[..., Any], given: tuple[Any, ...], wanted: 
             raise GradcheckError(f"grad is incorrect layout ({one.layout} is not {tensor.layout})")
         if one._a.shape != tensor._a.shape:
             raise GradcheckError("grad is incorrect size")
-        if np.any(to_host(aten.to_dense(one)._a)):
+        if np.any(_values(one)):
             raise GradcheckError("backward not multiplied by grad_output")
 
 
@@ -451,7 +492,7 @@ def _check_undefined(func: Callable[..., Any], given: tuple[Any, ...], wanted: l
         except RuntimeError as error:
             raise GradcheckError("Expected backward function to handle undefined output grads. Please look at \"Notes "
                                  "about undefined output gradients\" in \"tools/autograd/derivatives.yaml\"") from error
-        if any(one is not None and np.any(to_host(aten.to_dense(one)._a)) for one in found):
+        if any(one is not None and np.any(_values(one)) for one in found):
             raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined "
                                  "or zero. Please look at \"Notes about undefined output gradients\" in "
                                  "\"tools/autograd/derivatives.yaml\"")

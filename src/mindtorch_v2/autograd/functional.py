@@ -145,25 +145,36 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
 
     `vectorize` and `strategy` change nothing here: there is one backward pass for each number of the output.
     """
-    if strategy == "forward-mode" and not vectorize:
-        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
-                                  "implemented for `vectorize=True`.")
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
                              'function has more outputs than inputs, "forward-mode" tends to be more performant. '
                              'Otherwise, prefer to use "reverse-mode".')
+    if strategy == "forward-mode":
+        _check_forward_mode(create_graph, strict, vectorize)
     with enable_grad():
         is_tuple, given = _as_tuple(inputs, "inputs", "jacobian")
         leaves = _leaves(given, create_graph)
         many, outputs = _as_tuple(func(*leaves), "outputs of the user-provided function", "jacobian")
         _checked(strict, outputs, "does not require gradients")
-        if strict and (vectorize or strategy == "forward-mode"):
+        if strict and vectorize:
             raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
                                "supported together. Set one of them to False.")
         made = tuple(_rows(output, leaves, create_graph, strict) for output in outputs)
     made = _finished(made, create_graph)
     rows = tuple(_single(row, is_tuple) for row in made)
     return _single(rows, many)
+
+
+def _check_forward_mode(create_graph: bool, strict: bool, vectorize: bool) -> None:
+    """Refuse what PyTorch does not do in forward mode."""
+    for asked, name in ((create_graph, "create_graph"), (strict, "strict")):
+        if asked:
+            raise (NotImplementedError if name == "create_graph" else RuntimeError)(
+                f'torch.autograd.functional.jacobian: `{name}=True` and `strategy="forward-mode"` are not supported '
+                f'together (yet). Please either set `{name}=False` or `strategy="reverse-mode"`.')
+    if not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
+                                  "implemented for `vectorize=True`.")
 
 
 def _rows(output: Any, leaves: Tensors, create_graph: bool, strict: bool) -> Tensors:
@@ -199,9 +210,6 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     """The second derivatives of a function with one number as its output."""
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
-    if outer_jacobian_strategy == "forward-mode" and not vectorize:
-        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
-                                  "implemented for `vectorize=True`.")
     is_tuple, given = _as_tuple(inputs, "inputs", "hessian")
     checked = _number(func, "hessian", strict)
 
@@ -212,7 +220,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
         return found if is_tuple else found[0]
 
     return jacobian(first, inputs if is_tuple else given[0], create_graph=create_graph, strict=strict,
-                    vectorize=vectorize and not strict, strategy=outer_jacobian_strategy)
+                    vectorize=vectorize, strategy=outer_jacobian_strategy)
 
 
 def _strict_hessian(output: Any, found: Tensors) -> None:

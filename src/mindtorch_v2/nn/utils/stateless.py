@@ -8,26 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..._tensor import Tensor
-from ...nn.modules.module import Module
+from ..modules.module import Module
+from ..parallel import DataParallel
+from ._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
 
 
-def _tables(module: Module) -> dict[str, tuple[Any, str]]:
-    """Where each parameter and buffer is kept, by its full name."""
-    found: dict[str, tuple[Any, str]] = {}
-    for prefix, part in module.named_modules(remove_duplicate=False):
-        for table in (part._parameters, part._buffers):
-            found.update({f"{prefix}.{name}" if prefix else name: (table, name) for name in table})
-    return found
-
-
-def _tied(module: Module, given: dict[str, Tensor], places: dict[str, tuple[Any, str]]) -> dict[str, Tensor]:
+def _tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
     """What is given, also for the other names of the same tensors."""
     names: dict[int, list[str]] = {}
-    for name, (table, key) in places.items():
-        if table[key] is not None:
-            names.setdefault(id(table[key]), []).append(name)
+    for name, tensor in NamedMemberAccessor(module).named_tensors(remove_duplicate=False):
+        names.setdefault(id(tensor), []).append(name)
     made = dict(given)
     for group in names.values():
         said = [name for name in group if name in given]
@@ -39,79 +31,31 @@ def _tied(module: Module, given: dict[str, Tensor], places: dict[str, tuple[Any,
     return made
 
 
-ABSENT = object()
-
-
-class _Attributes:
-    """Attributes of a module that are neither parameters nor buffers, read and written like a table's entries."""
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self.module, name, ABSENT)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        own = self.module.__dict__
-        if value is ABSENT:
-            del own[name]
-        elif isinstance(getattr(type(self.module), name, None), property):
-            setattr(self.module, name, value)  # a parametrization takes the value apart
-        else:
-            own[name] = value
-
-
-def _attribute(module: Module, name: str) -> tuple[Any, str]:
-    """The place for a tensor that is neither parameter nor buffer; unknown names are refused."""
-    path, _, key = name.rpartition(".")
-    part: Any = module
-    for step in path.split(".") if path else ():
-        if not hasattr(part, step):
-            raise AttributeError(f"{part._get_name()} has no attribute `{step}`")
-        part = getattr(part, step)
-        if not isinstance(part, Module):
-            raise TypeError(f"submodule `{path}`: {part} is not an instance of torch.nn.Module")
-    if not key:
-        raise KeyError('tensor name can\'t be empty string ""')
-    attributes = _Attributes(part)
-    if attributes[key] is not ABSENT and not isinstance(attributes[key], Tensor):
-        raise TypeError(f"attribute `{key}`: {attributes[key]} is not an instance of torch.Tensor")
-    return attributes, key
+def _check_names(module: Module, given: dict[str, Tensor]) -> None:
+    """With `strict`, the names must be those of all parameters and buffers."""
+    missing, unexpected = NamedMemberAccessor(module).check_keys(given)
+    if missing or unexpected:
+        text = f"Error(s) in reparametrizing for {module._get_name()}:"
+        if unexpected:
+            text += "\n\tUnexpected key(s): " + ", ".join(map(repr, unexpected)) + "."
+        if missing:
+            text += "\n\tMissing key(s): " + ", ".join(map(repr, missing)) + "."
+        raise RuntimeError(text)
 
 
 @contextlib.contextmanager
-def _replaced(module: Module, given: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
-    places = _tables(module)
-    asked = given  # the caller's own dictionary
-    for tensor in given.values():
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-    if tie_weights:
-        given = _tied(module, given, places)
-    missing = [name for name in places if name not in given and places[name][0][places[name][1]] is not None]
-    unexpected = [name for name in given if name not in places]
-    if strict and (missing or unexpected):
-        text = f"Error(s) in reparametrizing for {module._get_name()}:"
-        if unexpected:
-            text += "\n\tUnexpected key(s): " + ", ".join(f"'{name}'" for name in sorted(unexpected)) + "."
-        if missing:
-            text += "\n\tMissing key(s): " + ", ".join(f"'{name}'" for name in sorted(missing)) + "."
-        raise RuntimeError(text)
-    places.update({name: _attribute(module, name) for name in unexpected})
-    kept = {name: places[name][0][places[name][1]] for name in given if name in places}
+def _replaced(module: Module, asked: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
+    given = _tied(module, asked) if tie_weights else asked
+    if strict:
+        _check_names(module, given)
+    places = NamedMemberAccessor(module)
+    kept, _ = places.swap_tensors_dict(given, allow_missing=True)
     try:
-        for name in kept:
-            table, key = places[name]
-            table[key] = given[name]
         yield
     finally:
-        for name, tensor in kept.items():
-            table, key = places[name]
-            # What the module itself put there meanwhile, such as running statistics, goes to the caller's dictionary.
-            now = table[key] if isinstance(table, _Attributes) else table.get(key, ABSENT)
-            if now is not given[name] and now is not ABSENT and name in asked:
-                asked[name] = now
-            table[key] = tensor
+        left, _ = places.swap_tensors_dict({name: kept[name] for name in reversed(kept)}, allow_missing=True)
+        # What the module itself put there meanwhile, such as running statistics, goes to the caller's dictionary.
+        asked.update({name: left[name] for name in asked if name in left and left[name] is not given[name]})
 
 
 def call_with(module: Module, parameters_and_buffers: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
@@ -128,6 +72,8 @@ def call_with(module: Module, parameters_and_buffers: Any, args: Any = None, kwa
         for one in parameters_and_buffers:
             merged.update(one)
         parameters_and_buffers = merged
+    if isinstance(module, DataParallel):
+        raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
     arguments = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(module, parameters_and_buffers, tie_weights, strict):
         return module(*arguments, **(kwargs or {}))
