@@ -175,17 +175,26 @@ def _sparse_repr(self: Tensor) -> str:
     return append_suffixes(text, facts, 7)
 
 
+def _maker(tensor: Tensor) -> str | None:
+    """The name of the node that made a tensor, if one did."""
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view of no_grad mode whose memory was changed: its history is not clear
+        return "Invalid"
+    return None if node is None else type(node).__name__
+
+
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     if self.layout is not strided:
         return _sparse_repr(self)
-    node = self.grad_fn
+    made = _maker(self)
     tangent = LEVELS[-1].tangent(self) if LEVELS else None
     where = str(self.device)
     name = type(self).__name__
     if tensor_contents is not None or type(self._a) is HollowArray:
         facts = [] if tensor_contents is not None else [f"size={tuple(self._a.shape)}"]
-        facts += [f"grad_fn=<{type(node).__name__}>"] if node is not None else []
-        facts += ["requires_grad=True"] if self.requires_grad and node is None else []
+        facts += [f"grad_fn=<{made}>"] if made is not None else []
+        facts += ["requires_grad=True"] if self.requires_grad and made is None else []
         return append_suffixes(f"{name}({'...' if tensor_contents is None else tensor_contents}", facts, len(name) + 1)
     return format_tensor(
         None if where == "meta" else host(self),
@@ -193,7 +202,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         default_dtype_name=DefaultDtype.value.name,
         device=where,
         requires_grad=self.requires_grad,
-        grad_fn_name=None if node is None else type(node).__name__,
+        grad_fn_name=made,
         tangent=None if tangent is None else repr(tangent),
         shape=tuple(self._a.shape),
         prefix="tensor(" if name in ("Tensor", "Parameter") else f"{name}(",

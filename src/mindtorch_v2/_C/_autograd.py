@@ -14,7 +14,7 @@ from .._autograd.inplace import CUSTOM, INFERENCE, MANY, NO_GRAD
 from .._autograd.saved_attributes import SavedTensor
 from .._dispatch.state import THREAD
 from .._tensor import Tensor
-from ..autograd.graph import saved_tensors_hooks, saved_tensors_hooks_disabled
+from ..autograd.graph import HOOKS_DISABLED, saved_tensors_hooks, saved_tensors_hooks_disabled
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.activity import supported_activities as _supported_activities
 from ..profiler.profiler_state import RUNNING, ActiveProfilerType, ProfilerConfig
@@ -43,6 +43,8 @@ __all__ = [
     "_push_saved_tensors_default_hooks",
     "_record_function_with_args_enter",
     "_record_function_with_args_exit",
+    "_saved_tensors_hooks_disable",
+    "_saved_tensors_hooks_enable",
     "_saved_tensors_hooks_get_disabled_error_message",
     "_saved_tensors_hooks_is_enabled",
     "_set_creation_meta",
@@ -70,6 +72,18 @@ def _saved_tensors_hooks_is_enabled() -> bool:
 def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
     """Why they may not."""
     return saved_tensors_hooks_disabled()
+
+
+def _saved_tensors_hooks_disable(error_message: str, fail_if_non_empty: bool = True) -> None:
+    """Refuse hooks on saved tensors from now on, with a message."""
+    if fail_if_non_empty and THREAD.state.pack_hooks:
+        raise RuntimeError(error_message)
+    HOOKS_DISABLED[:] = [error_message]
+
+
+def _saved_tensors_hooks_enable() -> None:
+    """Allow hooks on saved tensors from now on."""
+    HOOKS_DISABLED.clear()
 
 
 def _push_saved_tensors_default_hooks(pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:

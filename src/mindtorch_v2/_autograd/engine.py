@@ -6,6 +6,7 @@ that have only this package's code, while no profiler or tap is on; it does what
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -30,6 +31,9 @@ SEVERAL_ROOTS = (event_id("autograd::engine::evaluate_function: torch::autograd:
                  event_id("torch::autograd::GraphRoot", "backward_function"))
 
 
+DEEPEST = 30  # so many passes inside each other share a stack
+
+
 def run_backward(
     roots: Sequence[Edge],
     grads: Sequence[Tensor],
@@ -52,13 +56,18 @@ def run_backward(
     state = THREAD.state
     before, outer, outer_walk = state.grad, state.endings, state.walk
     walk = Walk(keep_graph, wanted, captured)
+    if outer_walk is not None:
+        walk.depth = outer_walk.depth + 1
     # A signal handler can raise at any call. So no call is between a change and `try`, or before the code that restores
     # it.
     state.grad, state.endings, state.walk = create_graph, None, walk
     try:
         walk.hush()
         walk.explore(roots, None if targets is None else {id(node) for node, _ in targets})
-        walk.run(roots, grads)
+        if walk.depth % DEEPEST == DEEPEST - 1:
+            on_a_new_stack(lambda: walk.run(roots, grads))
+        else:
+            walk.run(roots, grads)
         while state.endings:
             endings, state.endings = state.endings, None
             for ending in endings:
@@ -73,6 +82,30 @@ def run_backward(
     return captured
 
 
+def on_a_new_stack(function: Callable[[], Any]) -> Any:
+    """Call a function in a thread that goes on with the state of this one, while this one waits.
+
+    Python limits how deep calls may nest in one thread.
+    """
+    state = THREAD.state
+    made: list[tuple[Any, BaseException | None]] = []
+
+    def run() -> None:
+        THREAD.state = state
+        try:
+            made.append((function(), None))
+        except BaseException as error:  # raised again in the thread that waits
+            made.append((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    result, error = made[0]
+    if error is not None:
+        raise error
+    return result
+
+
 def at_end_of_backward(ending: Callable[[], None]) -> None:
     """Call a function when the backward that is running in this thread has ended, unless it fails."""
     state = THREAD.state
@@ -84,14 +117,15 @@ def at_end_of_backward(ending: Callable[[], None]) -> None:
 class Walk:
     """One pass over the graph."""
 
-    __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "current", "exposed", "keep_graph", "marks",
-                 "needed", "quiet", "ready", "selective", "task", "waiting", "wanted")
+    __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "current", "depth", "exposed", "keep_graph",
+                 "marks", "needed", "quiet", "ready", "selective", "task", "waiting", "wanted")
     tasks = 0  # number of passes begun
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
         self.task = Walk.tasks
         Walk.tasks += 1
+        self.depth = 0  # in how many other passes of this thread it runs
         self.current: Node | None = None  # the last node that ran visibly
         self.quiet: Any = None  # while only this package runs, calls are not recorded
         self.keep_graph = bool(keep_graph)

@@ -395,6 +395,9 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     outputs = tuple(_fresh_output(o, args, call, recording) for o in given)
     for changed in call.dirty:
         bump(changed)
+        if recording and not any(changed is one for one in args):
+            raise RuntimeError("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have "
+                               "been mutated should be passed to ctx.mark_dirty().")
         if recording and not any(changed is one for one in outputs):
             raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. "
                                "The inputs that are modified inplace must all be outputs of the Function.")
@@ -426,7 +429,7 @@ def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call, recording: 
     If nothing is recorded, the alias of an input that requires grad is not a view: it would have the input's history.
     """
     if isinstance(output, Tensor) and any(output is i for i in inputs) and not any(output is d for d in call.dirty):
-        view = alias(output)
+        view = alias(output) if type(output) is Tensor else _alias_of_class(output)
         if any(output is one for one in call.non_differentiable):
             call.non_differentiable += (view,)
             return view
@@ -435,6 +438,17 @@ def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call, recording: 
         view._of = (output if output._of is None else output._of[0], view.shared().version, CUSTOM)
         return view
     return output
+
+
+def _alias_of_class(tensor: Tensor) -> Tensor:
+    """`alias` for a tensor of a subclass, which may answer the call itself."""
+    state = THREAD.state
+    enabled, state.grad = state.grad, False
+    try:
+        kind: Any = type(tensor)
+        return kind.__torch_function__(Tensor.view_as, (kind,), (tensor, tensor))  # type: ignore[attr-defined]
+    finally:
+        state.grad = enabled
 
 
 def _by_position(cls: type[Function], args: tuple[Any, ...],
@@ -478,6 +492,7 @@ def _with_tangents(cls: type[Function], ctx: Any, args: tuple[Any, ...], tangent
     if call.materialize:
         tangents = tuple(aten.zeros_like(a) if t is None and isinstance(a, Tensor) else t
                          for a, t in zip(args, tangents))
+    versions = [None if t is None else t._version for t in tangents]
     call.in_jvp = True
     try:
         made = cls.jvp(ctx, *tangents)
@@ -495,27 +510,28 @@ def _with_tangents(cls: type[Function], ctx: Any, args: tuple[Any, ...], tangent
                 raise RuntimeError("Trying to set a forward gradient that has a different size than that of the "
                                    f"original Tensor: {list(tangent._a.shape)} for {list(output._a.shape)}, from the "
                                    f"jvp of {cls.__name__}")
-            _check_tangent(output, tangent, args, tangents, call)
+            _check_tangent(output, tangent, args, tangents, versions, call)
     return tuple(o if t is None or not isinstance(o, Tensor) else keep_tangent(o, t) for o, t in zip(outputs, made))
 
 
 def _check_tangent(output: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: tuple[Any, ...],
-                   call: _Call) -> None:
+                   versions: list[int | None], call: _Call) -> None:
     """Check that a tangent is changed in place, or is a view, exactly where its output is."""
-    for argument, given in zip(args, tangents):
+    for argument, given, version in zip(args, tangents, versions):
         if not isinstance(argument, Tensor) or given is None:
             continue
         if output is argument and any(output is one for one in call.dirty):
-            if tangent is not given:
-                raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace.")
+            if tangent is not given or given._version == version:
+                raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace. If "
+                                   "the forward is modifying an input inplace, then the jvp function must modify the "
+                                   "corresponding gradient inplace.")
         elif output._of is not None and output._of[0] is (argument if argument._of is None else argument._of[0]):
-            if tangent._of is None and tangent is not given:
+            if tangent._of is None:
                 raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is "
                                    "not returning a view.")
-            base = given if given._of is None else given._of[0]
-            if tangent is not given and tangent._of is not None and tangent._of[0] is not base:
-                raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is "
-                                   "not returning a view of the given tangent of that input.")
+            if tangent._of[0] is not (given if given._of is None else given._of[0]):
+                of = "the given grad input" if given._of is None else "the same base as the given grad input"
+                raise RuntimeError(f"A custom Function is returning a view but the jvp is not returning a view of {of}.")
 
 
 def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:
@@ -532,6 +548,10 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
             raise RuntimeError("If your Function modifies inplace an input that is a view of another Tensor, your "
                                "Function cannot return more than one Tensor. Clone the view before, or let one "
                                "Function make the change and another the other results.")
+    pure = node.__dict__.get("_is_pure_view", False)  # its results are views that autograd can follow
+    if pure and (len(outputs) > 1 or len(node.positions) > 1):
+        raise RuntimeError("Pure view custom Function can only have one input Tensor and one output Tensor. Open an "
+                           "issue if you need to support more.")
     saved: list[Any] = []
     for i, item in enumerate(call.pending):
         if item is not None and not isinstance(item, Tensor):  # without a history anything may be kept
@@ -557,7 +577,7 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
             output._rg = True
             output._edge = (node, number)
             if output._of is not None:
-                output._of = (*output._of[:2], MANY if len(outputs) > 1 else CUSTOM)
+                output._of = (*output._of[:2], 0 if pure else MANY if len(outputs) > 1 else CUSTOM)
     if state.pack_hooks:
         apply_pack_hooks(node)
 

@@ -435,10 +435,14 @@ def unpack(node: Node, saved: Any) -> Any:
     if type(saved) is list:
         return [unpack(node, item) for item in saved]
     if type(saved) is Packed:
+        if THREAD.state.walk is not None:
+            THREAD.state.walk.current = node  # the hook may ask for it
         tensor = saved.unpack(saved.value)
         if not isinstance(tensor, Tensor):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(tensor).__name__}")
+        if saved.history is None and not saved.is_result and not tensor._rg:
+            return tensor
         return with_history(tensor, saved.history)
     tensor, version = saved if len(saved) == 2 else (result_tensor(saved), saved[2])
     if version >= 0 and tensor._version != version:

@@ -200,8 +200,10 @@ def view_edge(view: Tensor) -> Edge | None:
     """The edge of a view. If its base was changed in place since, the view is derived from the base again."""
     base, seen, kind = view._of  # type: ignore[misc]
     version = view._st.version  # type: ignore[union-attr]
-    if seen == version or base._edge is None or not base._rg:
+    if seen == version or not base._rg:
         return view._edge
+    if base._edge is None and kind not in (NO_GRAD, INFERENCE):
+        return view._edge  # the base is a leaf, and the history is still right
     if kind and seen >= 0:
         refuse_view(view, kind, "its base or another view of its base has been")
     state = THREAD.state

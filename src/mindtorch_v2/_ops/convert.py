@@ -172,7 +172,8 @@ TYPE_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloa
 def _is_same_kind(self: Tensor, source: Tensor) -> bool:
     """Whether one can take over the other's memory, on whatever device that is; what has none is of a kind of its own.
     """
-    return type(self._a) is type(source._a) or (device_of(self._a).has_data and device_of(source._a).has_data)
+    return self.layout is source.layout and (
+        type(self._a) is type(source._a) or (device_of(self._a).has_data and device_of(source._a).has_data))
 
 
 declare("_has_compatible_shallow_copy_type(Tensor self, Tensor source) -> bool", composite=_is_same_kind, where="f")

@@ -38,7 +38,7 @@ def _right_gradient(grad: Tensor, left: Any, right_strides: Any, alpha: Any = 1)
     one, is row-major like the weight.
     """
     item, rows = left._a.dtype.itemsize, left._a.shape[1]
-    if right_strides[0] == item and right_strides[1] == rows * item:
+    if right_strides and right_strides[0] == item and right_strides[1] == rows * item:
         return scaled(aten.t(aten.mm(aten.t(grad), conj(left))), alpha)
     return scaled(aten.mm(conj(aten.t(left)), grad), alpha)
 

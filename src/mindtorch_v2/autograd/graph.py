@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import importlib
 import threading
@@ -9,12 +10,34 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._autograd.graph import AccumulateGrad, GradientEdge, Node, RemovableHandle, edge
+from .._autograd.function import DelayedError, FunctionCtx
+from .._autograd.graph import AccumulateGrad, GradientEdge, RemovableHandle, edge
+from .._autograd.graph import Node as RecordedNode
 from .._autograd.inplace import bump
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
 from .._tensor import Tensor
 
+
+class Node(abc.ABC):  # noqa: B024  # it is asked about, and neither made nor inherited from
+    """What nodes of the graph are instances of, and the `ctx` of custom functions.
+
+    >>> import mindtorch_v2 as torch
+    >>> isinstance((torch.ones(2, requires_grad=True) * 2).grad_fn, torch.autograd.graph.Node)
+    True
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Can't instantiate abstract class Node with abstract methods metadata, name, next_functions, "
+                        "register_hook, register_prehook")
+
+    @classmethod
+    def __subclasshook__(cls, subclass: type) -> bool:
+        return issubclass(subclass, (RecordedNode, FunctionCtx, DelayedError))
+
+
+for _name in ("_input_metadata", "metadata", "name", "next_functions", "register_hook", "register_prehook"):
+    setattr(Node, _name, RecordedNode.__dict__[_name])
 
 class saved_tensors_hooks:
     """Decide how tensors saved for backward are kept: `pack(tensor)` when saving, `unpack(value)` when needed.
@@ -32,8 +55,8 @@ class saved_tensors_hooks:
         self.hooks = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
-        if _DISABLED:
-            raise RuntimeError(_DISABLED[-1])
+        if HOOKS_DISABLED:
+            raise RuntimeError(HOOKS_DISABLED[-1])
         if not all(map(callable, self.hooks)):
             raise TypeError("saved_tensors_hooks(): incompatible function arguments: expected two functions, to pack "
                             "and to unpack")
@@ -50,12 +73,12 @@ def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
     return run(t_outputs, *args, **kwargs)
 
 
-_DISABLED: list[str] = []  # why hooks on saved tensors may not be used now
+HOOKS_DISABLED: list[str] = []  # why hooks on saved tensors may not be used now
 
 
 def saved_tensors_hooks_disabled() -> str | None:
     """Why hooks on saved tensors may not be used now, if they may not."""
-    return _DISABLED[-1] if _DISABLED else None
+    return HOOKS_DISABLED[-1] if HOOKS_DISABLED else None
 
 
 class disable_saved_tensors_hooks:
@@ -67,10 +90,10 @@ class disable_saved_tensors_hooks:
     def __enter__(self) -> None:
         if THREAD.state.pack_hooks:
             raise RuntimeError(self.message)
-        _DISABLED.append(self.message)
+        HOOKS_DISABLED.append(self.message)
 
     def __exit__(self, *exc: object) -> None:
-        _DISABLED.pop()
+        HOOKS_DISABLED.pop()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from .._autograd.grad_mode import enable_grad
-from .._autograd.graph import edge
+from .._autograd.graph import as_leaf, edge
+from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
 from .._tensor import Tensor, alias
 from ..autograd.graph import saved_tensors_hooks
@@ -95,8 +96,10 @@ class Frame:
         value, holder.value = holder.value, None
         if value is None:
             raise CheckpointError("torch.utils.checkpoint: a tensor saved during forward was not recomputed")
+        if not holder.requires_grad:
+            return value
         tensor = alias(value)
-        tensor._rg, tensor._edge = holder.requires_grad, holder.edge
+        tensor._rg, tensor._edge = True, holder.edge
         return tensor
 
     def inputs(self) -> tuple[Any, ...]:
@@ -105,10 +108,8 @@ class Frame:
         for value, packed in zip(self.args, self.packed, strict=True):
             if packed and self.unpack_outer is not None:
                 value = self.unpack_outer(value)
-            if isinstance(value, Tensor):
-                leaf = alias(value)
-                leaf._rg = value.requires_grad
-                value = leaf
+            if isinstance(value, Tensor) and value.requires_grad:
+                value = as_leaf(alias(value))
             made.append(value)
         return tuple(made)
 
@@ -123,7 +124,7 @@ class Frame:
             count += 1
             if position == len(self.holders):
                 self.fail("trying to save more tensors during recomputation than during the original forward pass.")
-            plain = alias(tensor)
+            plain = aten.detach(tensor) if tensor.requires_grad else tensor
             if position < len(self.holders):
                 holder = self.holders[position]()
                 if holder is not None:

@@ -30,6 +30,7 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
+_NOT_ASKED = frozenset({"aten::detach"})  # ops that a policy is not asked about
 _KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True)
 Policy = Callable[..., Any]
 
@@ -48,6 +49,8 @@ class _Keeping(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
         made = func(*args, **named)
+        if func.name() in _NOT_ASKED:
+            return made
         if self.policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **named) in _KEPT:
             self.kept[func].append(tree_map(lambda leaf: (leaf.detach(), leaf._version) if isinstance(leaf, Tensor)
                                             else (leaf, None), made))
@@ -70,6 +73,8 @@ class _Kept(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
+        if func.name() in _NOT_ASKED:
+            return func(*args, **named)
         place = self.places.get(func, 0)
         self.places[func] = place + 1
         known = self.kept.get(func, [])
