@@ -107,7 +107,7 @@ _FROM_SUBMODULES.update(dict.fromkeys((
     "cudnn_is_acceptable", "from_file", "get_device", "get_device_module", "has_lapack", "has_mkl", "has_openmp",
     "has_spectral", "init_num_threads", "is_conj", "is_distributed", "is_inference", "is_neg", "is_same_size",
     "is_signed", "is_vulkan_available", "jagged", "layout", "legacy_contiguous_format", "newaxis", "resize_as_",
-    "_assert", "_segment_reduce", "_shape_as_tensor", "set_anomaly_enabled",
+    "_assert", "_mkldnn", "_segment_reduce", "_shape_as_tensor", "set_anomaly_enabled",
     "set_flush_denormal", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "sym_float", "sym_int",
     "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "to_dlpack", "zero_"), "_functions"))
 _FROM_SUBMODULES.update(dict.fromkeys((

@@ -200,6 +200,7 @@ newaxis = None
 legacy_contiguous_format = contiguous_format
 layout = type(strided)
 sparse_bsr, sparse_bsc, jagged = (layout(f"torch.{name}") for name in ("sparse_bsr", "sparse_bsc", "jagged"))
+_mkldnn = layout("torch._mkldnn")
 
 
 def compiled_with_cxx11_abi() -> bool:

@@ -189,6 +189,8 @@ def _set_math_sdp_allow_fp16_bf16_reduction(flag: bool) -> None:
 
 # Names whose modules a program without them need not load.
 _ELSEWHERE = {
+    "_ConvBackend": ("_C._convolution", "_ConvBackend"), "_select_conv_backend": ("_C._convolution",
+                                                                                  "_select_conv_backend"),
     "PyTorchFileReader": ("_serialization._record_files", "PyTorchFileReader"),
     "PyTorchFileWriter": ("_serialization._record_files", "PyTorchFileWriter"),
     "_is_fwd_grad_enabled": ("_autograd.forward", "is_fwd_grad_enabled"),

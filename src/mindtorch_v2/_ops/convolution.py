@@ -186,3 +186,51 @@ def _declare_transposed(spatial: int) -> None:
 for _spatial in (1, 2, 3):
     _declare_plain(_spatial)
     _declare_transposed(_spatial)
+
+
+# -- PyTorch's names of single kernels ---------------------------------------------------------------------------------
+
+
+def _declare_kernel(name: str, spatial: int, transposed: bool, dilated: bool) -> None:
+    """A convolution by the name of the kernel that PyTorch has for it; all are one kernel here."""
+    def composite(self: Tensor, weight: Tensor, kernel_size: Sizes, bias: Tensor | None, stride: Sizes,
+                  padding: Sizes, *rest: Any) -> Tensor:
+        kernel = _sequence(kernel_size, spatial)
+        if weight._a.shape[2:] != kernel:
+            raise RuntimeError(f"{name}: expected a weight with windows of size {list(kernel)}, but got a weight of "
+                               f"size {list(weight._a.shape)}")
+        margins = _sequence(padding, spatial)
+        for side, margin in zip(("width", "height", "depth"), reversed(margins)):
+            if margin > 2**31 - 1:
+                raise ValueError(f"Padding {side} too large: pad_{side}={margin}")
+        extra = _sequence(rest[0], spatial) if transposed else (0,) * spatial
+        dilation = _sequence(rest[-1], spatial) if dilated else (1,) * spatial
+        batch, was_batched = _batched(self, spatial, name)
+        made = aten.convolution(batch, weight, bias, _sequence(stride, spatial), margins, dilation, transposed, extra,
+                                1)
+        return made if was_batched else aten.squeeze(made, 0)
+
+    more = f", int[{spatial}] output_padding=0" * transposed + f", int[{spatial}] dilation=1" * dilated
+    declare(f"{name}(Tensor self, Tensor weight, int[{spatial}] kernel_size, Tensor? bias=None, int[{spatial}] "
+            f"stride=1, int[{spatial}] padding=0{more}) -> Tensor", composite=composite, where="n")
+
+
+for _name, _spatial, _kind in (("thnn_conv2d", 2, ""), ("slow_conv3d", 3, ""),
+                               *((f"slow_conv_{kind}{n}d", n, kind) for kind in ("transpose", "dilated")
+                                 for n in (2, 3))):
+    _declare_kernel(_name, _spatial, _kind == "transpose", bool(_kind))
+
+
+def _double_backward(ggI: Tensor | None, ggW: Tensor | None, ggb: Tensor | None, gO: Tensor, weight: Tensor,
+                     self: Tensor, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
+                     groups: int, output_mask: Any) -> tuple[Any, ...]:
+    given = (ggI is not None, ggW is not None, ggb is not None)
+    found = _second_gradients((ggI, ggW, ggb), gO, self, weight, stride, padding, dilation, transposed, output_padding,
+                              groups, given, output_mask)
+    shapes = gO, self, weight
+    return tuple(aten.zeros_like(like) if one is None else one for one, like in zip(found, shapes))
+
+
+declare("_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, "
+        "int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, "
+        "bool[3] output_mask) -> (Tensor, Tensor, Tensor)", composite=_double_backward, where="")

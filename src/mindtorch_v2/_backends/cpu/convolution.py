@@ -227,6 +227,8 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, gro
     quick = first_of("input_gradient", grad, weight, shape, window, groups)
     if quick is not None:
         return quick
+    if not grad.size:
+        return np.zeros(shape, grad.dtype)
     out_channels, per_group = weight.shape[:2]
     out, images = grad.shape[2:], grad.shape[0]
     if window.is_point():
@@ -419,6 +421,8 @@ def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, 
                          dilation: Any, transposed: bool, output_padding: Any, groups: int,
                          output_mask: Any) -> tuple[Array, Array, Array]:
     """Gradients of input, weight and bias; those not requested are empty."""
+    if groups <= 0:
+        raise RuntimeError(f"expected groups to be greater than 0, but got groups={groups}")
     window = make_window(weight, stride, padding, dilation)
     if not grad.flags.c_contiguous:
         grad = contiguous_step(grad)

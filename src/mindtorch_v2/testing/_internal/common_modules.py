@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import nn
 from ..._dispatch.namespace import aten
-from ..._dtype import float32, float64, int64
+from ..._dtype import bfloat16, complex64, complex128, float16, float32, float64, int64
 from .._creation import make_tensor
 from .info_parametrization import Described, over
 from .loss_references import loss_reference_fns
@@ -254,32 +254,43 @@ def _linear(module: Any, parameters: list[Any], x: Any) -> Any:
     return made + parameters[1] if len(parameters) > 1 else made
 
 
+_BUILT, _CALLED = ModuleErrorEnum.CONSTRUCTION_ERROR, ModuleErrorEnum.FORWARD_ERROR
+
+
 def _cells(name: str, states: int) -> ModuleInfo:
     hidden = (lambda d: (d.real(2, 5), d.real(2, 5))) if states == 2 else (2, 5)
     return _info(name, Row((4, 5), (2, 4)), Row((4, 5), (2, 4), hidden, desc="state"),
-                 Row((4, 5, {"bias": False}), (4,), desc="no_batch_dim"))
+                 Row((4, 5, {"bias": False}), (4,), desc="no_batch_dim"),
+                 mistakes=[(Row((4, 5), (2, 3)), _CALLED, RuntimeError, "got 3 expected 4"),
+                           (Row((4, 5), (3, 4), hidden), _CALLED, RuntimeError, "doesn't match hidden0 batch size 2")])
 
 
 def _recurrent(name: str) -> ModuleInfo:
     return _info(name, Row((3, 4), (5, 2, 3)), Row((3, 4, {"batch_first": True, "bidirectional": True}), (2, 5, 3)),
                  Row((3, 4, {"num_layers": 2, "bias": False}), (5, 3), desc="no_batch_dim"),
+                 mistakes=[(Row((3, 0)), _BUILT, ValueError, "hidden_size must be greater than zero"),
+                           (Row((3, 4.0)), _BUILT, TypeError, "hidden_size should be of type int"),
+                           (Row((3, 4, {"bias": 1})), _BUILT, TypeError, "bias should be of type bool"),
+                           (Row((3, 4), (5, 2, 2)), _CALLED, RuntimeError, "must be equal to input_size")],
                  train_and_eval_differ=True)
 
 
-_BUILT, _CALLED = ModuleErrorEnum.CONSTRUCTION_ERROR, ModuleErrorEnum.FORWARD_ERROR
 _PROBABILITIES = lambda d: d.real(4, 3, low=0.02, high=0.98)
 _TARGETS = lambda d: d.still(4, 3, low=0.0, high=1.0)
 _STILL = lambda d: d.still(4, 3)
 _SIGNS = lambda d: d.signs(4, 3)
 _NORMAL: dict[str, Any] = {"train_and_eval_differ": True}
-_IMAGE: dict[str, Any] = {"module_memformat_affects_out": True}
+_IMAGE: dict[str, Any] = {"module_memformat_affects_out": True, "gradcheck_nondet_tol": 1e-12}
+_COMPLEX_TOO = (float32, float64, complex64, complex128)
+_WRONG_POOL: list[Mistake] = [(Row((2,), (3, 4)), _CALLED, RuntimeError, "3D or 4D"),
+                              (Row((3, {"padding": 2}), (3, 4, 4)), _CALLED, RuntimeError, "at most half")]
 
 _ACTIVATIONS: list[ModuleInfo] = [
-    _activation("ReLU", ({"inplace": True},)), _activation("ReLU6", ({"inplace": True},)),
-    _activation("ELU", (2.0,)), _activation("CELU", (2.0,)), _activation("SELU", ({"inplace": True},)),
-    _activation("GELU", ("tanh",)), _activation("SiLU", ({"inplace": True},)), _activation("Mish"),
-    _activation("LeakyReLU", (0.5,), ({"inplace": True},)), _activation("Hardtanh", (-0.5, 0.5)),
-    _activation("Hardsigmoid"), _activation("Hardswish"), _activation("Hardshrink", (2.0,)), _activation("Sigmoid"),
+    _activation("ReLU"), _activation("ReLU6"),
+    _activation("ELU", (2.0,)), _activation("CELU", (2.0,)), _activation("SELU"),
+    _activation("GELU", ("tanh",)), _activation("SiLU"), _activation("Mish"),
+    _activation("LeakyReLU", (0.5,)), _activation("Hardtanh", (-0.5, 0.5)),
+    _activation("Hardsigmoid"), _activation("Hardswish", supports_gradgrad=False), _activation("Hardshrink", (2.0,)), _activation("Sigmoid"),
     _activation("LogSigmoid"), _activation("Softplus", (2, 100)), _activation("Softshrink", (1.0,)),
     _activation("Softsign"), _activation("Tanh"), _activation("Tanhshrink"), _activation("Identity"),
     _info("Threshold", Row((2.0, 1.0), (2, 3, 4)), Row((2.0, 10.0), (), desc="scalar")),
@@ -307,9 +318,11 @@ _LAYERS: list[ModuleInfo] = [
     _with_images("Conv1d", (4, 7), (4, 6, 3), (4, 6, 3, 2, 1, {"padding_mode": "circular"}), **_IMAGE),
     _with_images("Conv2d", (4, 5, 6), (4, 6, 3), (4, 4, (3, 2), {"groups": 2, "bias": False}), **_IMAGE),
     _with_images("Conv3d", (2, 4, 4, 4), (2, 3, 2), (2, 2, 2, {"stride": 2, "dilation": 1}), **_IMAGE),
-    _with_images("ConvTranspose1d", (3, 6), (3, 4, 3), (3, 4, 3, 2, 1, 1), **_IMAGE),
-    _with_images("ConvTranspose2d", (3, 4, 5), (3, 4, 3), (3, 4, 3, 2, 1, 1), **_IMAGE),
-    _with_images("ConvTranspose3d", (2, 3, 3, 3), (2, 3, 2), **_IMAGE),
+    _with_images("ConvTranspose1d", (3, 6), (3, 4, 3), (3, 4, 3, 2, 1, 1), **_IMAGE, dtypes=_COMPLEX_TOO),
+    _with_images("ConvTranspose2d", (3, 4, 5), (3, 4, 3), (3, 4, 3, 2, 1, 1), **_IMAGE, dtypes=_COMPLEX_TOO),
+    _with_images("ConvTranspose3d", (2, 3, 3, 3), (2, 3, 2), **_IMAGE, dtypes=_COMPLEX_TOO),
+    *[_with_images(f"Lazy{kind}{n}d", sizes, (4, 2), **_IMAGE) for kind in ("Conv", "ConvTranspose")
+      for n, sizes in ((1, (3, 6)), (2, (3, 4, 5)), (3, (2, 3, 3, 3)))],
     _cells("RNNCell", 1), _cells("GRUCell", 1), _cells("LSTMCell", 2),
     _recurrent("RNN"), _recurrent("GRU"), _recurrent("LSTM"),
     _info("MultiheadAttention", Row((8, 2), (3, 2, 8), (3, 2, 8), (3, 2, 8)),
@@ -317,8 +330,9 @@ _LAYERS: list[ModuleInfo] = [
           Row((8, 2), (3, 8), (3, 8), (3, 8), desc="no_batch_dim"), **_NORMAL),
     _info("TransformerEncoderLayer", Row((4, 2, 16, 0.0), (2, 3, 4)),
           Row((4, 2, 8, 0.0, {"activation": "gelu", "norm_first": True}), (3, 4), desc="no_batch_dim"), **_NORMAL),
-    _info("TransformerDecoderLayer", Row((4, 2, 16, 0.0), (2, 3, 4), (2, 3, 4)), **_NORMAL),
-    _info("Transformer", Row((4, 2, 1, 1, 8, 0.0), (3, 2, 4), (3, 2, 4)), **_NORMAL),
+    _info("TransformerEncoder", Row(lambda d: (nn.TransformerEncoderLayer(4, 2, 8, 0.0), 2), (3, 2, 4)), **_NORMAL),
+    _info("TransformerDecoderLayer", Row((4, 2, 16, 0.0), (2, 3, 4), (2, 3, 4))),
+    _info("Transformer", Row((4, 2, 1, 1, 8, 0.0), (3, 2, 4), (3, 2, 4)), gradcheck_fast_mode=True),
     *[_info(name, *[Row((0.3,), shape) for shape in shapes], **_NORMAL) for name, shapes in (
         ("Dropout", ((2, 3, 4),)), ("AlphaDropout", ((2, 3, 4),)), ("Dropout1d", ((2, 3, 4), (3, 4))),
         ("Dropout2d", ((2, 3, 4, 5),)), ("Dropout3d", ((2, 3, 4, 5, 2),)), ("FeatureAlphaDropout", ((2, 3, 4, 5),)))],
@@ -333,13 +347,14 @@ _NORMS: list[ModuleInfo] = [
     *[_info(f"BatchNorm{n}d", Row((4,), (3, 4, *sizes)), Row((4, 1e-3, 0.3, False), (3, 4, *sizes), desc="not_affine"),
             Row((4, 1e-3, 0.3, True, False), (3, 4, *sizes), desc="not_tracking"),
             mistakes=[(Row((3,), (2, 4, *sizes)), _CALLED, RuntimeError, "running_mean should contain"),
-                      (Row((4,), (4,)), _CALLED, ValueError, "expected")], **_NORMAL, **_IMAGE)
+                      (Row((4,), (4,)), _CALLED, ValueError, "expected")], **_NORMAL)
       for n, sizes in ((1, (5,)), (2, (3, 3)), (3, (2, 3, 2)))],
     *[_info(f"InstanceNorm{n}d", Row((3,), (4, 3, *sizes)), Row((3, 1e-3, 0.3, True, True), (4, 3, *sizes)),
             Row((3,), (3, *sizes), desc="no_batch_dim"), **_NORMAL)
       for n, sizes in ((1, (6,)), (2, (3, 3)), (3, (2, 3, 2)))],
     _info("GroupNorm", Row((3, 6, 1e-3), (4, 6, 5)), Row((1, 5, 1e-3, False), (4, 5, 5), desc="not_affine"),
-          mistakes=[(Row((3, 10), (4, 10)), _BUILT, ValueError, "must be divisible by num_groups")], **_IMAGE),
+          mistakes=[(Row((3, 10), (4, 10)), _BUILT, ValueError, "must be divisible by num_groups")],
+          dtypes=(float32, float64, float16, bfloat16)),
     _info("LayerNorm", Row(([5], 1e-3), (4, 5, 5)), Row(([5, 4], 1e-3, False), (3, 5, 4), desc="not_affine")),
     _info("RMSNorm", Row(([5],), (4, 5, 5)), Row(([5], 1e-3, False), (4, 5), desc="not_affine")),
     _info("LocalResponseNorm", Row((3,), (1, 5, 7)), Row((2,), (1, 5, 7, 7), desc="even")),
@@ -347,25 +362,27 @@ _NORMS: list[ModuleInfo] = [
 ]
 
 _POOLS: list[ModuleInfo] = [
-    *[_with_images(f"{kind}Pool{n}d", sizes, (2,), (3, 2, 1), **_IMAGE) for kind in ("Avg", "Max")
-      for n, sizes in ((1, (3, 6)), (2, (3, 6, 6)), (3, (2, 4, 4, 4)))],
-    *[_with_images(f"Adaptive{kind}Pool{n}d", sizes, (3,), (1,), **(_IMAGE if n > 1 else {})) for kind in ("Avg", "Max")
-      for n, sizes in ((1, (3, 5)), (2, (3, 5, 6)), (3, (2, 4, 5, 3)))],
+    *[_with_images(f"{kind}Pool{n}d", sizes, (2,), (3, 2, 1), mistakes=_WRONG_POOL if (kind, n) == ("Max", 2) else ())
+      for kind in ("Avg", "Max") for n, sizes in ((1, (3, 6)), (2, (3, 6, 6)), (3, (2, 4, 4, 4)))],
+    *[_with_images(f"Adaptive{kind}Pool{n}d", sizes, (3,), (1,)) for kind in ("Avg", "Max") for n, sizes in ((1, (3, 5)), (2, (3, 5, 6)), (3, (2, 4, 5, 3)))],
     *[_with_images(f"LPPool{n}d", sizes, (2, 2)) for n, sizes in ((1, (3, 7)), (2, (3, 7, 7)), (3, (2, 4, 4, 4)))],
     _info("FractionalMaxPool2d",
           Row(lambda d: (2, {"output_ratio": 0.5, "_random_samples": d.still(1, 3, 2, low=0, high=1)}), (1, 3, 5, 7))),
     _info("FractionalMaxPool3d",
           Row(lambda d: (2, {"output_ratio": 0.5, "_random_samples": d.still(2, 4, 3, low=0, high=1)}),
               (2, 4, 5, 5, 5))),
-    *[_with_images(f"{kind}Pad{n}d", sizes, (1,), (tuple(range(1, 2 * n + 1)),)) for kind in (
-        "Reflection", "Replication", "Zero", "Circular")
+    *[_with_images(f"{kind}Pad{n}d", sizes, (1,), (tuple(range(1, 2 * n + 1)),), mistakes=[
+        (Row((1,), (4,) * (n + 3)), _CALLED, ValueError, "expected")] if kind == "Circular" else ())
+      for kind in ("Reflection", "Replication", "Zero", "Circular")
       for n, sizes in ((1, (3, 5)), (2, (3, 5, 6)), (3, (2, 8, 7, 6)))],
     *[_with_images(f"ConstantPad{n}d", sizes, (1, 2.5)) for n, sizes in (
         (1, (3, 4)), (2, (3, 4, 4)), (3, (2, 4, 3, 5)))],
 ]
 
 _LOSSES: list[ModuleInfo] = [
-    _loss("L1Loss", [(4, 3), _STILL]), _loss("MSELoss", [(4, 3), _STILL]), _loss("HuberLoss", [(4, 3), _STILL]),
+    _loss("L1Loss", [(4, 3), _STILL]), _loss("MSELoss", [(4, 3), _STILL]),
+    _loss("HuberLoss", [(4, 3), _STILL],
+          mistakes=[(Row(({"delta": 1j},)), _BUILT, TypeError, "delta must be")]),
     _loss("SmoothL1Loss", [(4, 3), _STILL], {"beta": 0.5}), _loss("SoftMarginLoss", [(4, 3), _SIGNS]),
     _loss("HingeEmbeddingLoss", [(4, 3), _SIGNS], {"margin": 0.5}),
     _loss("BCELoss", [_PROBABILITIES, _TARGETS]), _loss("BCEWithLogitsLoss", [(4, 3), _TARGETS]),
@@ -373,11 +390,23 @@ _LOSSES: list[ModuleInfo] = [
     _loss("PoissonNLLLoss", [(4, 3), _TARGETS], {"log_input": True, "full": True}),
     _loss("GaussianNLLLoss", [(4, 3), _STILL, lambda d: d.real(4, 1, low=0.1, high=2)], {"full": True}),
     _loss("NLLLoss", [lambda d: d.leaf(aten.log_softmax(d.real(5, 4), 1)), lambda d: d.classes(5, below=4)],
-          {"ignore_index": 2}),
+          {"ignore_index": 2}, mistakes=[(Row((), (5, 4), lambda d: d.classes(4, below=4)), _CALLED, ValueError,
+                                          "to match target batch_size")]),
     _loss("CrossEntropyLoss", [(5, 4), lambda d: d.classes(5, below=4)], {"ignore_index": 1},
-          {"label_smoothing": 0.2}),
-    _loss("MultiMarginLoss", [(5, 4), lambda d: d.classes(5, below=4)], {"margin": 0.5}, {"p": 2}),
-    _loss("MultiLabelMarginLoss", [(5, 4), lambda d: d.classes(5, 4, below=4)], supports_gradgrad=False),
+          {"label_smoothing": 0.2}, dtypes=(float32, float64, float16),
+          mistakes=[(Row(({"label_smoothing": 1.5},), (5, 4), lambda d: d.classes(5, below=4)), _CALLED, RuntimeError,
+                     "label_smoothing must be between 0.0 and 1.0"),
+                    (Row(({"ignore_index": 1},), (2, 3), lambda d: d.still(2, 3)), _CALLED, RuntimeError,
+                     "ignore_index is not supported for floating point target"),
+                    (Row((), (2, 3, 5), lambda d: d.classes(2, 4, below=3)), _CALLED, RuntimeError,
+                     "Expected target size")]),
+    _info("LinearCrossEntropyLoss", Row((4, 3), (5, 4), lambda d: d.classes(5, below=3)),
+          Row((4, 3, {"bias": True, "reduction": "sum"}), (5, 4), lambda d: d.classes(5, below=3), desc="bias"),
+          mistakes=[(Row((4, 3, {"label_smoothing": 1.5})), _BUILT, RuntimeError, "expected label_smoothing")],
+          dtypes=(float32, float64, float16, bfloat16), gradcheck_nondet_tol=1e-12),
+    _loss("MultiMarginLoss", [(5, 4), lambda d: d.classes(5, below=4)], {"margin": 0.5}, {"p": 2},
+          mistakes=[(Row((), (5, 4), lambda d: d.classes(3, below=4)), _CALLED, RuntimeError, "target")]),
+    _loss("MultiLabelMarginLoss", [(5, 4), lambda d: d.classes(5, 4, below=4)]),
     _loss("MultiLabelSoftMarginLoss", [(4, 3), _TARGETS]),
     _loss("CosineEmbeddingLoss", [(4, 3), (4, 3), lambda d: d.signs(4)], {"margin": 0.5}),
     _loss("MarginRankingLoss", [(4,), (4,), lambda d: d.signs(4)], {"margin": 0.5}),
