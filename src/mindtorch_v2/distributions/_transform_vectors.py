@@ -239,6 +239,13 @@ class _Several(Transform):
         """Whether all parts are."""
         return all(t.bijective for t in self.transforms)
 
+    def check_length(self, z: Tensor, name: str, what: str, length: int) -> None:
+        """The dimension is there, and has the length of all parts together."""
+        if not -z.dim() <= self.dim < z.dim():
+            raise AssertionError(f"dim {self.dim} out of range for tensor with {z.dim()} dimensions")
+        if z.size(self.dim) != length:
+            raise AssertionError(f"{name}.size({self.dim}) = {z.size(self.dim)} must equal {what}")
+
 
 class CatTransform(_Several):
     """Transforms of parts of given lengths along a dimension."""
@@ -264,18 +271,19 @@ class CatTransform(_Several):
             return self
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
+    def _parts(self, x: Tensor, name: str) -> Any:
+        self.check_length(x, name, f"length {self.length}", self.length)
+        return aten.split(x, self.lengths, self.dim)
+
     def _call(self, x: Tensor) -> Any:
-        parts = aten.split(x, self.lengths, self.dim)
-        return aten.cat([t(part) for t, part in zip(self.transforms, parts, strict=True)], self.dim)
+        return aten.cat([t(part) for t, part in zip(self.transforms, self._parts(x, "x"))], self.dim)
 
     def _inverse(self, y: Tensor) -> Any:
-        parts = aten.split(y, self.lengths, self.dim)
-        return aten.cat([t.inv(part) for t, part in zip(self.transforms, parts, strict=True)], self.dim)
+        return aten.cat([t.inv(part) for t, part in zip(self.transforms, self._parts(y, "y"))], self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         made = []
-        for t, before, after in zip(self.transforms, aten.split(x, self.lengths, self.dim),
-                                    aten.split(y, self.lengths, self.dim), strict=True):
+        for t, before, after in zip(self.transforms, self._parts(x, "x"), self._parts(y, "y"), strict=True):
             part = t.log_abs_det_jacobian(before, after)
             made.append(sum_rightmost(part, self.event_dim - t.event_dim))
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
@@ -306,17 +314,19 @@ class StackTransform(_Several):
     def with_cache(self, cache_size: int = 1) -> Any:
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
-    def _slice(self, z: Any) -> list[Any]:
-        return [z.select(self.dim, i) for i in range(z.size(self.dim))]
+    def _parts(self, z: Any, name: str) -> list[Any]:
+        count = len(self.transforms)
+        self.check_length(z, name, f"len(transforms) {count}", count)
+        return [z.select(self.dim, i) for i in range(count)]
 
     def _call(self, x: Tensor) -> Any:
-        return aten.stack([t(part) for t, part in zip(self.transforms, self._slice(x), strict=True)], self.dim)
+        return aten.stack([t(part) for t, part in zip(self.transforms, self._parts(x, "x"))], self.dim)
 
     def _inverse(self, y: Tensor) -> Any:
-        return aten.stack([t.inv(part) for t, part in zip(self.transforms, self._slice(y), strict=True)], self.dim)
+        return aten.stack([t.inv(part) for t, part in zip(self.transforms, self._parts(y, "y"))], self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
-        triples = zip(self.transforms, self._slice(x), self._slice(y), strict=True)
+        triples = zip(self.transforms, self._parts(x, "x"), self._parts(y, "y"))
         return aten.stack([t.log_abs_det_jacobian(before, after) for t, before, after in triples], self.dim)
 
     @constraints.dependent_property

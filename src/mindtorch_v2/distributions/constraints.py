@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -83,6 +84,10 @@ class _IndependentConstraint(Constraint):
     """Another constraint whose last batch dimensions are judged together."""
 
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: int) -> None:
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
+        if reinterpreted_batch_ndims < 0:
+            raise AssertionError(f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
@@ -307,18 +312,34 @@ class _PositiveDefinite(_Symmetric):
         return aten.linalg_cholesky_ex(value)[1].eq(0) if symmetric_ok.all() else symmetric_ok
 
 
-class _Cat(Constraint):
-    """Several constraints side by side along a dimension."""
+class _Several(Constraint):
+    """Constraints of the parts of a value along a dimension."""
 
-    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
+        if not all(isinstance(c, Constraint) for c in cseq):
+            raise AssertionError("All elements of cseq must be Constraint instances")
         self.cseq = list(cseq)
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         self.dim = dim
 
     @property
     def is_discrete(self) -> bool:
         """Whether one of them is."""
         return any(c.is_discrete for c in self.cseq)
+
+    def check_dim(self, value: Tensor) -> None:
+        """The value has the dimension."""
+        if not -value.dim() <= self.dim < value.dim():
+            raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
+
+
+class _Cat(_Several):
+    """Several constraints side by side along a dimension."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None) -> None:
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
 
     @property
     def event_dim(self) -> int:
@@ -326,21 +347,14 @@ class _Cat(Constraint):
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Any:
-        parts = aten.split(value, self.lengths, self.dim)
-        return aten.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
+        self.check_dim(value)
+        begins = itertools.accumulate(self.lengths, initial=0)
+        return aten.cat([c.check(value.narrow(self.dim, begin, length)) for c, begin, length in
+                         zip(self.cseq, begins, self.lengths)], self.dim)
 
 
-class _Stack(Constraint):
+class _Stack(_Several):
     """Several constraints, one for each index of a dimension."""
-
-    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
-        self.cseq = list(cseq)
-        self.dim = dim
-
-    @property
-    def is_discrete(self) -> bool:
-        """Whether one of them is."""
-        return any(c.is_discrete for c in self.cseq)
 
     @property
     def event_dim(self) -> int:
@@ -349,6 +363,7 @@ class _Stack(Constraint):
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Tensor) -> Any:
+        self.check_dim(value)
         return aten.stack([c.check(value.select(self.dim, i)) for i, c in enumerate(self.cseq)], self.dim)
 
 

@@ -84,7 +84,8 @@ class MultivariateNormal(Distribution):
             raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
         ((name, matrix),) = given.items()
         if matrix.dim() < 2:
-            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+            shown = "scale_tril matrix" if name == "scale_tril" else name
+            raise ValueError(f"{shown} must be at least two-dimensional, with optional leading batch dimensions")
         batch_shape = broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]))
         self.__dict__[name] = matrix.expand((*batch_shape, *matrix.shape[-2:]))
         self.loc = loc.expand((*batch_shape, loc.shape[-1]))

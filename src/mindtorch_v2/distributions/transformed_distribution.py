@@ -36,7 +36,7 @@ class TransformedDistribution(Distribution):
         whole = ComposeTransform(self.transforms)
         if len(base_shape) < whole.domain.event_dim:
             raise ValueError(f"base_distribution needs to have shape with size at least {whole.domain.event_dim}, but "
-                             f"got {base_shape}.")
+                             f"got {Size(base_shape)}.")
         shape = whole.forward_shape(base_shape)
         expanded = whole.inverse_shape(shape)
         if tuple(base_shape) != tuple(expanded):

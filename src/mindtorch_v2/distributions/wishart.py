@@ -142,11 +142,11 @@ class Wishart(ExponentialFamily):
         tries = (3 if len(self._batch_shape) else 10) if max_try_correction is None else max_try_correction
         sample = self._drawn(sample_shape)
         again = self._any_of_batch(self.support.check(sample))
-        for number in range(tries):
+        if bool(again.any()):
+            warnings.warn("Singular sample detected.", stacklevel=2)
+        for _ in range(tries):
             if not bool(again.any()):
                 break
-            if number:
-                warnings.warn("Singular sample detected.", stacklevel=2)
             new = self._drawn(Size([int(again.sum())]))
             sample[again] = new
             again[again.clone()] = self._any_of_batch(aten.logical_not(self.support.check(new)))
@@ -169,3 +169,13 @@ class Wishart(ExponentialFamily):
         half = self.df / 2
         return ((size + 1) * (half_log_determinant(self._factor) + size * math.log(2) / 2) + aten.mvlgamma(half, size)
                 - (self.df - size - 1) / 2 * multivariate_digamma(half, size) + self.df * size / 2)
+
+    @property
+    def _natural_params(self) -> Any:
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        x, y = natural_params
+        size = self._event_shape[-1]
+        half = y + (size + 1) / 2
+        return half * (size * math.log(2) - aten.linalg_slogdet(-2 * x)[1]) + aten.mvlgamma(half, size)

@@ -170,7 +170,8 @@ def check_capturable(parameters: list[Tensor]) -> None:
 
 
 def check_fused(optimizer: Optimizer) -> None:
-    """What `fused=True` rules out."""
+    """What `fused=True` rules out. Such a step divides by the scale of the losses itself."""
+    optimizer._step_supports_amp_scaling = True  # type: ignore[attr-defined]
     if optimizer.defaults["differentiable"]:
         raise RuntimeError("`fused` does not support `differentiable`")
     if optimizer.defaults["foreach"]:

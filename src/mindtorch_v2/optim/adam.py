@@ -44,7 +44,6 @@ class Adam(ParameterOptimizer):
         "fused": None, "decoupled_weight_decay": False,
     }
     sparse_message = "Adam does not support sparse gradients, please consider SparseAdam instead"
-    _step_supports_amp_scaling = False
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
@@ -71,7 +70,6 @@ class Adam(ParameterOptimizer):
             "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
         })
         if fused:
-            self._step_supports_amp_scaling = True
             check_fused(self)
 
     def start(self, state: dict[str, Any], parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:

@@ -165,6 +165,9 @@ class Optimizer:
     tensor([0., 0.])
     """
 
+    OptimizerPreHook: TypeAlias = Callable[[Any, Any, Any], Any]
+    OptimizerPostHook: TypeAlias = Callable[[Any, Any, Any], None]
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._patch_step_function()

@@ -36,7 +36,6 @@ class SGD(ParameterOptimizer):
         "nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": None,
     }
     complex_as_real = False
-    _step_supports_amp_scaling = False
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
                  weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False,
@@ -52,7 +51,6 @@ class SGD(ParameterOptimizer):
             "fused": fused,
         })
         if fused:
-            self._step_supports_amp_scaling = True
             check_fused(self)
 
     def takes_sparse(self, group: dict[str, Any]) -> bool:
