@@ -131,6 +131,12 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "unique": (lambda i: torch.unique(i - 5, return_counts=True), [places(20, 6, 7)], "unique"),
     "bincount": (lambda i: torch.bincount(i, minlength=3), [places(20, 40)], "bincount"),
     "reshape": (lambda x: x[:, 1].reshape(2, -1) * 2, [X], "reshaped"),
+    "clone": (lambda x: x[:, 1:, ::2].clone() * 2, [IMAGES], "preserving_copy"),
+    "clone of a permuted array": (lambda x: x.permute(0, 2, 3, 1).clone() * 2, [IMAGES], "preserving_copy"),
+    "contiguous": (lambda x: x[:, 1:].contiguous() * 2, [X], "row_major_copy"),
+    "copy_": (lambda x, y: y.clone().copy_(x.t()) * 2, [X, normal(6, 4)], "copy_into"),
+    "gradient that the leaf takes over": (lambda x: torch.cat([x, x.detach()], 1), [X], "suits"),
+    "gradient in another order": (lambda x: torch.cat([x, x.detach()], 1).t().contiguous(), [X], "copied_as"),
     "reshape as strides": (lambda x: x[:, 2].reshape(4, 1) * 2, [X], "from_strides"),
 }
 
@@ -250,3 +256,11 @@ def test_a_kernel_of_no_name() -> None:
 def test_many_numbers_for_one(call):
     with pytest.raises(TypeError):
         call((1,) * 60)
+
+
+def test_copies_of_arrays_that_show_memory_twice() -> None:
+    """Strides that reach as far as those of an array without gaps would."""
+    x = torch.arange(9.0).as_strided((3, 3), (2, 2))
+    for made in (x.clone(), torch.empty_like(x), x.sin(), x.double()):
+        assert made.stride() == (3, 1)
+    assert x.clone().add_(1).tolist() == (x + 1).tolist() == [[1, 3, 5], [3, 5, 7], [5, 7, 9]]

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from .._backends.cpu.memory import copy_, new_empty_strided
+from .._backends.cpu.memory import copied_as
+from .._backends.cpu.providers import direct
 from .._backends.geometry import is_dense
 from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
@@ -294,6 +295,7 @@ class AccumulateGrad(Node):
         return ()
 
 
+@direct("suits")
 def suits(array: Any, leaf: Any) -> bool:
     """Whether a leaf may take over a gradient: it has the leaf's memory order, or is row-major if the leaf has gaps."""
     if type(array) is SparseArray or type(leaf) is SparseArray:
@@ -322,7 +324,7 @@ def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
     if (type(grad) is Tensor and type(grad._a) is ndarray and type(array) is ndarray and HOOK["TAP"] is None
             and not THREAD.state.grad):
         # The work of the ops below, without what they do for a program that calls them.
-        made = wrap(copy_(new_empty_strided(grad._a, array), grad._a))
+        made = wrap(copied_as(grad._a, array))
         made.shared().version = 1  # it was written to
         return made
     steps = tuple(s // array.dtype.itemsize for s in array.strides)

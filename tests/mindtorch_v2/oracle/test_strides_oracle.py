@@ -22,6 +22,7 @@ def layouts(torch):
     yield torch.ones(1, 1, 4, 12)[..., ::2], torch.ones(6)
     yield torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.ones(1, 3, 1, 1)
     yield torch.ones(3, 1).expand(3, 4), torch.ones(4)
+    yield torch.ones(9).as_strided((3, 3), (2, 2)), torch.ones(3)
 
 
 def elementwise(torch):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import stored_scalar
-from ..._memory_format import preserve_format
+from ..._memory_format import contiguous_format, preserve_format
 from . import memory, providers
 from .memory import copy_, empty_like_in_format, preserving_copy
 
@@ -19,6 +19,7 @@ def convert(a: Array, dtype: np.dtype) -> Array:
     return memory.copy_into(np.empty_like(a, dtype, subok=False), a)
 
 
+@providers.direct("copy_into")
 def copy_into(target: Array, source: Array, non_blocking: bool = False) -> Array:
     """`target[...] = source`, broadcast and converted."""
     if source.ndim > target.ndim or any(
@@ -63,4 +64,11 @@ def clone(a: Array, memory_format: Any = None) -> Array:
     """A copy with the same layout, or in the order of a memory format."""
     if memory_format is None or memory_format is preserve_format:
         return preserving_copy(a)
+    if memory_format is contiguous_format:
+        return _row_major_copy(a)
     return copy_(empty_like_in_format(a, a.dtype, memory_format), a)
+
+
+@providers.direct("row_major_copy")
+def _row_major_copy(a: Array) -> Array:
+    return copy_(empty_like_in_format(a, a.dtype, contiguous_format), a)

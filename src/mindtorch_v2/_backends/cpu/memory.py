@@ -163,8 +163,7 @@ def copy_into(target: Array, source: Array) -> Array:
     if (change := CONVERSIONS.get((target.dtype, source.dtype))) is not None and target.shape == source.shape \
             and providers.conversions() and providers.native.convert(change, target, source):
         return target
-    if (target.size >= 1024 and target.dtype is source.dtype and providers.moves()
-            and providers.native.copy(target, source)):
+    if target.dtype is source.dtype and providers.moves() and providers.native.copy(target, source):
         return target
     if source.dtype.kind == "c" and kind not in "cb":
         warn_once("Casting complex values to real discards the imaginary part")
@@ -210,6 +209,13 @@ def empty_beside(a: Array, dtype: np.dtype) -> Array:
     return empty(a.shape, dtype) if a.flags.c_contiguous else empty_strided(a, dtype)
 
 
+@providers.direct("copied_as")
+def copied_as(source: Array, like: Array) -> Array:
+    """A copy in another array's order."""
+    return copy_(new_empty_strided(source, like), source)
+
+
+@providers.direct("preserving_copy")
 def preserving_copy(a: Array) -> Array:
     """A copy without gaps, with the same order of dimensions."""
     return copy_(empty_strided(a, a.dtype) if is_dense(a) else empty_like(a, a.dtype), a)
@@ -228,6 +234,7 @@ def zeros_like(like: Array) -> Array:
 
 
 @step("aten::clone", "", lambda a: (a, contiguous_format))
+@providers.direct("row_major_copy")
 def clone_step(a: Array) -> Array:
     """A copy in row-major order."""
     return copy_(empty_like_contiguous(a, a.dtype), a)

@@ -240,12 +240,12 @@ def largest_factor(n: int) -> int:
     return largest
 
 
-@rule("native", "arange", "fill_, zero_", "copies in another order", "cat, stack",
+@rule("native", "arange", "fill_, zero_", "copies", "cat, stack",
       "tril, triu", "reflection_pad, replication_pad")
 def moves() -> bool:
-    """arange of int64. Filling contiguous memory with zeros, or float32 with a number. Copies of at least 1024 elements
-    of 1, 2, 4 or 8 bytes between arrays of one type, if one has gaps or another order. cat and stack of up to 64 arrays
-    of one type in row-major order. Triangles of matrices in row-major order. Padding of float32 in row-major order."""
+    """arange of int64. Filling contiguous memory with zeros, or float32 with a number. Copies of elements of 1, 2, 4 or
+    8 bytes between arrays of one shape and type that have no memory in common. cat and stack of up to 64 arrays of one
+    type in row-major order. Triangles of matrices in row-major order. Padding of float32 in row-major order."""
     return native is not None
 
 

@@ -1,11 +1,5 @@
 /* Memory that is filled or copied: it decides the speed, so elements are bytes of some size and not numbers. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#define NO_IMPORT_ARRAY
-#include <numpy/arrayobject.h>
+#include "direct.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +8,7 @@
 #include "arguments.h"
 #include "copies.h"
 #include "kernels.h"
+#include "order.h"
 
 enum { CALLED_RANGE, CALLED_FILL, CALLED_COPY, CALLED_TRIANGLE, CALLED_PAD, CALLED_PAD_BACK };
 Counter copies_calls[] = {{"fill_range", 0}, {"fill", 0}, {"copy", 0}, {"triangle", 0}, {"pad", 0}, {"pad_back", 0},
@@ -155,17 +150,13 @@ static void copy_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     }
 }
 
-/* copy(made, given): of one shape and type, in any order; True, or False for what NumPy has to copy */
-static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    if (!counted(count, 2)) return NULL;
-    PyArrayObject *made = (PyArrayObject *)args[0], *given = (PyArrayObject *)args[1];
-    if (!PyArray_Check(args[0]) || !PyArray_Check(args[1]) || PyArray_DESCR(made) != PyArray_DESCR(given) ||
-        !PyArray_SAMESHAPE(made, given) || !PyArray_ISBEHAVED(made) || !PyArray_ISBEHAVED_RO(given) ||
-        PyArray_TYPE(made) == NPY_OBJECT || !PyArray_SIZE(made))
-        Py_RETURN_FALSE;
+/* made[...] = given, of one shape and type, in any order; 0 for what NumPy has to copy. */
+static int copy_array(PyArrayObject *made, PyArrayObject *given) {
+    if (PyArray_DESCR(made) != PyArray_DESCR(given) || !PyArray_SAMESHAPE(made, given) || !PyArray_ISBEHAVED(made) ||
+        !PyArray_ISBEHAVED_RO(given) || PyDataType_REFCHK(PyArray_DESCR(made)) || !PyArray_SIZE(made))
+        return 0;
     npy_intp size = PyArray_ITEMSIZE(made);
-    if (size != 1 && size != 2 && size != 4 && size != 8) Py_RETURN_FALSE;
+    if (size != 1 && size != 2 && size != 4 && size != 8) return 0;
     /* Where the arrays begin and end in memory: what may overlap is NumPy's. */
     char *low[2], *high[2];
     for (int k = 0; k < 2; k++) {
@@ -177,7 +168,7 @@ static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
             else high[k] += reach;
         }
     }
-    if (low[0] < high[1] + size && low[1] < high[0] + size) Py_RETURN_FALSE;
+    if (low[0] < high[1] + size && low[1] < high[0] + size) return 0;
     Copy it = {.made = PyArray_DATA(made), .given = PyArray_DATA(given), .size = size};
     /* Dimensions of more than one element, neighbours joined where both arrays allow it. */
     npy_intp to[NPY_MAXDIMS], from[NPY_MAXDIMS], sizes[NPY_MAXDIMS];
@@ -218,10 +209,65 @@ static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
         it.cut = *length, *length = part;
     }
     npy_intp each = it.columns * (it.second ? it.second : 1);
-    copies_calls[CALLED_COPY].calls++;
     UNLOCKED(items * each > MANY, pool_run(copy_share, &it, items, 1 + SHARE / each));
+    return 1;
+}
+
+/* copy(made, given): of one shape and type, in any order; True, or False for what NumPy has to copy */
+static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 2)) return NULL;
+    if (!PyArray_Check(args[0]) || !PyArray_Check(args[1]) ||
+        !copy_array((PyArrayObject *)args[0], (PyArrayObject *)args[1]))
+        Py_RETURN_FALSE;
+    copies_calls[CALLED_COPY].calls++;
     Py_RETURN_TRUE;
 }
+
+/* copy_into(target, source, ...): `target` itself */
+static PyObject *copy_into(PyObject *const *args, Py_ssize_t count) {
+    if (count < 2 || !PyArray_CheckExact(args[0]) || !PyArray_CheckExact(args[1]) ||
+        !copy_array((PyArrayObject *)args[0], (PyArrayObject *)args[1]))
+        return LEFT;
+    Py_INCREF(args[0]);
+    return args[0];
+}
+
+/* A copy of an array in new memory, whose reference it takes. */
+static PyObject *copied_to(PyArrayObject *made, PyArrayObject *given) {
+    if (!made) return PyErr_Occurred() ? NULL : LEFT;
+    if (copy_array(made, given)) return (PyObject *)made;
+    Py_DECREF(made);
+    return LEFT;
+}
+
+static int is_copied(PyObject *o) {
+    return PyArray_CheckExact(o) && !PyDataType_REFCHK(PyArray_DESCR((PyArrayObject *)o)) &&
+           PyArray_SIZE((PyArrayObject *)o) && !steps_are_heard();
+}
+
+/* copied_as(source, like): memory in the order of an array's dimensions and a copy there, in one */
+static PyObject *copied_as(PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_copied(args[0]) || !PyArray_CheckExact(args[1])) return LEFT;
+    PyArrayObject *source = (PyArrayObject *)args[0], *like = (PyArrayObject *)args[1];
+    if (!PyArray_SAMESHAPE(source, like)) return LEFT;
+    return copied_to(PyArray_IS_C_CONTIGUOUS(like) ? new_of(source, PyArray_NDIM(like), PyArray_DIMS(like))
+                                                   : order_result(&like, 1, PyArray_TYPE(source)), source);
+}
+
+/* preserving_copy(a): the same in its own order; row_major_copy(a) */
+static PyObject *preserving_copy(PyObject *const *args, Py_ssize_t count) {
+    PyObject *const twice[2] = {args[0], args[0]};
+    return count == 1 ? copied_as(twice, 2) : LEFT;
+}
+static PyObject *row_major_copy(PyObject *const *args, Py_ssize_t count) {
+    if (count != 1 || !is_copied(args[0])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    return copied_to(new_of(a, PyArray_NDIM(a), PyArray_DIMS(a)), a);
+}
+
+DirectEntry copies_direct[] = {{"copy_into", copy_into, 0}, {"copied_as", copied_as, 0},
+                               {"preserving_copy", preserving_copy, 0}, {"row_major_copy", row_major_copy, 0}, {NULL, NULL, 0}};
 
 /* -- triangles -- */
 

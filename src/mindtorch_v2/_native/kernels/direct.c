@@ -8,7 +8,8 @@
 
 static DirectEntry *const TABLES[] = {rearrange_direct, norms_direct, selection_direct, images_direct,
                                       sums_direct, views_direct, convolutions_direct, numbers_direct,
-                                      counting_direct, joins_direct, spectra_direct, factors_direct, NULL};
+                                      counting_direct, joins_direct, spectra_direct, factors_direct,
+                                      copies_direct, NULL};
 
 typedef struct {
     PyObject_HEAD

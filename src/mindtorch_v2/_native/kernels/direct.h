@@ -33,7 +33,7 @@ typedef struct {
 /* Each file's kernels; ends with a name of NULL. */
 extern DirectEntry rearrange_direct[], norms_direct[], selection_direct[], images_direct[], sums_direct[], views_direct[],
     convolutions_direct[], numbers_direct[], counting_direct[], joins_direct[],
-    spectra_direct[], factors_direct[];
+    spectra_direct[], factors_direct[], copies_direct[];
 
 /* Put the type into the module; -1 on error. */
 int direct_add(PyObject *module);

@@ -15,25 +15,31 @@ static int order_compare(const npy_intp (*steps)[NPY_MAXDIMS], int operands, con
     return 0;
 }
 
-/* Whether the elements fill their memory, and the strides of all operands are those of the first. */
-static int order_is_given(PyArrayObject *const *arrays, int operands, npy_intp size) {
+/* Whether the elements fill their memory, each at a place of its own. */
+static int order_is_dense(PyArrayObject *a) {
+    npy_intp expected = PyArray_ITEMSIZE(a);
+    if (PyArray_IS_C_CONTIGUOUS(a)) return 1;
+    for (int left = PyArray_NDIM(a), d; left; left--) { /* from the innermost dimension on */
+        for (d = 0; d < PyArray_NDIM(a); d++)
+            if (PyArray_DIM(a, d) != 1 && PyArray_STRIDE(a, d) == expected) break;
+        if (d == PyArray_NDIM(a)) break;
+        expected *= PyArray_DIM(a, d);
+    }
+    return expected == PyArray_NBYTES(a);
+}
+
+/* The same, and the strides of all operands are those of the first. */
+static int order_is_given(PyArrayObject *const *arrays, int operands) {
     PyArrayObject *first = arrays[0];
-    int dims = PyArray_NDIM(first);
     for (int i = 1; i < operands; i++)
         if (!PyArray_SAMESHAPE(first, arrays[i]) ||
-            memcmp(PyArray_STRIDES(first), PyArray_STRIDES(arrays[i]), sizeof(npy_intp) * (size_t)dims))
+            memcmp(PyArray_STRIDES(first), PyArray_STRIDES(arrays[i]), sizeof(npy_intp) * (size_t)PyArray_NDIM(first)))
             return 0;
-    npy_intp reach = PyArray_ITEMSIZE(first);
-    for (int d = 0; d < dims; d++) {
-        npy_intp step = PyArray_STRIDE(first, d), extent = PyArray_DIM(first, d);
-        if (extent > 1 && step <= 0) return 0;
-        reach += (extent - 1) * step;
-    }
-    return reach == size * PyArray_ITEMSIZE(first);
+    return order_is_dense(first);
 }
 
 /* New memory for the result of operands of one itemsize, or NULL: with an error, or if NumPy's own order will do. */
-static PyArrayObject *order_result(PyArrayObject *const *arrays, int operands, int type) {
+static inline PyArrayObject *order_result(PyArrayObject *const *arrays, int operands, int type) {
     npy_intp steps[2][NPY_MAXDIMS], sizes[NPY_MAXDIMS], size = 1;
     int dims = 0, order[NPY_MAXDIMS];
     for (int i = 0; i < operands; i++)
@@ -59,7 +65,7 @@ static PyArrayObject *order_result(PyArrayObject *const *arrays, int operands, i
     PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(dims, sizes, type);
     if (!made) return NULL;
     npy_intp item = PyArray_ITEMSIZE(made);
-    if (order_is_given(arrays, operands, size)) {
+    if (order_is_given(arrays, operands)) {
         for (int d = 0; d < dims; d++) PyArray_STRIDES(made)[d] = steps[0][d] / PyArray_ITEMSIZE(arrays[0]) * item;
     } else {
         for (int d = 0; d < dims; d++) order[d] = dims - 1 - d; /* the innermost first */

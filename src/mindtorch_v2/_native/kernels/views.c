@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "order.h"
+
 /* A view of `a` that begins `offset` bytes after it. */
 static PyObject *shown(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *strides, npy_intp offset, int writable) {
     Py_INCREF(PyArray_DESCR(a));
@@ -22,6 +24,18 @@ static PyObject *shown(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *st
 static PyObject *view_of(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *strides, npy_intp offset, int writable) {
     PyObject *made = shown(a, ndim, sizes, strides, offset, writable);
     return made ? (PyObject *)step_strided(a, (PyArrayObject *)made) : NULL;
+}
+
+/* suits(array, leaf): whether a leaf may take over a gradient */
+static PyObject *suits(PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !PyArray_CheckExact(args[0]) || !PyArray_CheckExact(args[1])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *leaf = (PyArrayObject *)args[1];
+    if (!PyArray_SAMESHAPE(a, leaf)) return LEFT;
+    int same = order_is_dense(leaf);
+    if (!same) return PyBool_FromLong(PyArray_IS_C_CONTIGUOUS(a));
+    for (int d = 0; d < PyArray_NDIM(a); d++)
+        if (PyArray_DIM(a, d) == 1 ? !PyArray_STRIDE(a, d) : PyArray_STRIDE(a, d) != PyArray_STRIDE(leaf, d)) same = 0;
+    return PyBool_FromLong(same);
 }
 
 /* from_strides(a, shape, byte_strides): any geometry within the memory that `a` is in, from where `a` begins */
@@ -285,6 +299,6 @@ static PyObject *split(PyObject *const *args, Py_ssize_t count) {
     return made;
 }
 
-DirectEntry views_direct[] = {{"split", split, 0}, {"from_strides", from_strides, 0}, {"reshaped", reshaped, 0}, {"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0}, {"t", transposed, 0}, {"view", view, 0},
+DirectEntry views_direct[] = {{"suits", suits, 0}, {"split", split, 0}, {"from_strides", from_strides, 0}, {"reshaped", reshaped, 0}, {"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0}, {"t", transposed, 0}, {"view", view, 0},
                               {"squeeze", squeeze, 0}, {"unsqueeze", unsqueeze, 0}, {"select", select_one, 0},
                               {"slice", slice, 0}, {NULL, NULL, 0}};
