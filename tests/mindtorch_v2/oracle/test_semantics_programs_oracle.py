@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness import strides
 from test_semantics_corners_oracle import same, words
 
 import mindtorch_v2 as ours
@@ -66,7 +67,7 @@ def plain(torch: Any, value: Any, depth: int = 0) -> Any:
         if contents.dtype.is_complex:
             contents = torch.view_as_real(contents.resolve_conj())
         node = value.grad_fn
-        return (type(value).__name__, tuple(value.shape), str(value.dtype), value.stride() if value.numel() else (),
+        return (type(value).__name__, tuple(value.shape), str(value.dtype), strides(value),
                 value.requires_grad, None if node is None else node.name(), value._is_view(),
                 contents.double().flatten().tolist())
     if isinstance(value, (list, tuple)):
