@@ -73,9 +73,10 @@ ELSEWHERE = {
     r"a_patch_stays_and_is_called.3[12]|semantics_programs.*test_program.20[45]-|"
     r"test_order_groups_and_shares.*(load.*(W|Table).*shuffle\(\)(?!.*generator)|RandomSampler|apply_random_seed)":
         "samplers draw from the CPU's generator, and PyTorch refuses that too with another default device",
+    r"test_(without_sums|alignment).torch-mind": "PyTorch cannot read tensors of a device that it does not know",
     r"numbers_beside_16_bit_floats": "numbers beside 16-bit floats are rounded to them first",
     r"parts_of_images_keep|test_strides_oracle|test_linalg_layout|layout_of_results_of_a|lie_in_memory_as|"
-    r"test_order_of_adaptive_maxima|test_corner.*(.stride\(|torch.channels_last|log10.*stride)|"
+    r"test_order_of_adaptive_maxima|memory_formats_of_results|test_corner.*(.stride\(|torch.channels_last|log10.*stride)|"
     r"test_corner..torch.(cat..torch.ones.1,2,3,4|nonzero)|test_corner.torch.eq.*permute":
         "results lie row after row",
 }
@@ -83,7 +84,6 @@ ELSEWHERE = {
 if DEVICE == "npu":
     ELSEWHERE |= {
         r"fused_form|test_masks.*True": "attention is made of other ops",
-        r"memory_formats_of_results": "layers give their results in row-major order",
         r"test_nesting|layers_of_a_profile|flops_of_a_layer|_ops_of_a_step|flop_counter|sdpa_kernel_chooses|test_rows_of|einsum_multiplies|"
         r"items_are_taken_after|that_ask_for_nothing|_one_op_at_inference|the_one_op_can_be|"
         r"no_grad_of_a_dropout|a_hook_keeps_the_layer_in_its_parts": "other ops run inside",
@@ -97,7 +97,6 @@ if DEVICE == "npu":
         r"semantics_programs.*test_program.(348|407|410)-|"
         r"test_corner.torch.(pow.*16|logsumexp.*None|unique.*dim=0)":
             "what only the CPU's kernels refuse is accepted there",
-        r"test_(without_sums|alignment).torch-mind": "PyTorch cannot read tensors of a device that it does not know",
         r"complex|fw_cplx": "there are no complex numbers",
         r"test_corner.*(//|%|fmod|remainder).*0|test_corner.*div.*roundin|"
         r"test_corner.*embedding_bag.*torc1|test_program.*view\(3, 2\); none = |"
