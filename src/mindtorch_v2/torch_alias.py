@@ -57,7 +57,7 @@ def give_names(outside: bool) -> None:
             sys.modules[own].__name__ = name if outside else own
     if not outside:
         for kind, own in _OWN_NAMES.items():
-            kind.__module__ = own
+            _set_module(kind, own)
         _OWN_NAMES.clear()
         _SEARCHED.clear()
         return
@@ -83,15 +83,21 @@ def _name_function(function: FunctionType, outside: str) -> None:
     function.__module__ = outside
 
 
+def _set_module(named: Any, module: str) -> None:
+    line = vars(named).get("__firstlineno__")
+    named.__module__ = module
+    if line is not None:  # from Python 3.13 on a class forgets where it begins when its module is set
+        named.__firstlineno__ = line
+
+
 def _name_class(kind: type, outside: str) -> None:
     own = kind.__module__
     if own != outside:
         _OWN_NAMES[kind] = own
-        kind.__module__ = outside
+        _set_module(kind, outside)
         if own in sys.modules and outside != ALIAS:
             # `inspect` looks a class up in its module, which nobody may have imported under this name.
             sys.modules.setdefault(outside, sys.modules[own])
-
 
 
 def _is_alias(name: str) -> bool:
