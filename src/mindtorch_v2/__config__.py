@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sysconfig
+
 import numpy
 
 from ._backends.cpu import providers
@@ -14,6 +16,11 @@ def show() -> str:
     recorder = "C extension" if NATIVE is not None else "Python"
     return (f"mindtorch_v2 on NumPy {numpy.__version__}:\n  - CPU only, no CUDA\n  - kernels: {providers.describe()}\n"
             f"  - recorder: {recorder}\n")
+
+
+def _cxx_flags() -> str:
+    """How the C extensions were compiled."""
+    return str(sysconfig.get_config_var("CFLAGS") or "")
 
 
 def parallel_info() -> str:

@@ -83,7 +83,7 @@ _FROM_SUBMODULES = {"DispatchKey": "_library.keys", "DispatchKeySet": "_library.
                     **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_serialization._record_files")}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
-    "IntTensor", "LongTensor", "ShortTensor", "numel", "typename"), "_legacy"))
+    "IntTensor", "LongTensor", "ShortTensor", "_tensor_classes", "numel", "typename"), "_legacy"))
 _FROM_SUBMODULES.update(dict.fromkeys((
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
@@ -107,13 +107,14 @@ _FROM_SUBMODULES.update(dict.fromkeys((
     "cudnn_is_acceptable", "from_file", "get_device", "get_device_module", "has_lapack", "has_mkl", "has_openmp",
     "has_spectral", "init_num_threads", "is_conj", "is_distributed", "is_inference", "is_neg", "is_same_size",
     "is_signed", "is_vulkan_available", "jagged", "layout", "legacy_contiguous_format", "newaxis", "resize_as_",
-    "_assert", "_mkldnn", "_segment_reduce", "_shape_as_tensor", "set_anomaly_enabled",
-    "set_flush_denormal", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "sym_float", "sym_int",
+    "_assert", "_debug_has_internal_overlap", "_is_zerotensor", "_mkldnn", "_segment_reduce", "_shape_as_tensor",
+    "set_anomaly_enabled", "set_flush_denormal", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
+    "sym_float", "sym_int",
     "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "to_dlpack", "zero_"), "_functions"))
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
     "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage", "Storage",
-    "StorageBase", "TypedStorage", "UntypedStorage", "is_storage"), "_typed_storage"))
+    "StorageBase", "TypedStorage", "UntypedStorage", "_storage_classes", "is_storage"), "_typed_storage"))
 _FROM_SUBMODULES.update(dict.fromkeys((
     "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "chalf", "complex32", "float4_e2m1fn_x2",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int3",

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import cpu
 from ._autograd.anomaly import switch
+from ._backends.overlap import dense
 from ._construct import tensor
 from ._device import DeviceLike, as_device
 from ._dispatch.namespace import aten
@@ -26,6 +27,22 @@ from ._tensor import (  # noqa: F401  (the layouts are found here)
     wrap,
 )
 from ._typed_storage import map_file
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Whether a tensor shows an element twice: 0 for no, 1 for yes, 2 if its strides do not say."""
+    array = input._a
+    if dense(array):
+        return 0
+    return 1 if any(step == 0 and count > 1 for step, count in zip(array.strides, array.shape)) else 2
+
+
+def _is_zerotensor(input: Tensor) -> bool:
+    """False: a tensor of zeros without memory, as PyTorch makes in forward mode, has memory here."""
+    return False
+
 
 # -- shapes and control flow -----------------------------------------------------------------------------------------
 

@@ -72,4 +72,6 @@ def numel(input: Tensor) -> int:
 def __getattr__(name: str) -> Any:
     if name in TYPES:
         return TYPES[name]
+    if name == "_tensor_classes":
+        return set(TYPES.values())
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

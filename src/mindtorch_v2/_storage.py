@@ -100,6 +100,9 @@ class Storage:
         from ._moving import resize
 
         if size != self.nbytes():
+            if self.device.type == "meta":
+                self.array = device_of(self.array).empty((size,), np.dtype(np.uint8), self.device)
+                return self
             self._of_host("resize_")
             resize(self, size)
         return self

@@ -471,7 +471,7 @@ def construct_legacy(cls: type, *args: Any, device: DeviceLike = None, **unknown
     """`torch.Tensor(2, 3)` and `torch.Tensor([1, 2])`: the old constructor, in the default dtype."""
     check_options("cpu", device, unknown)
     if len(args) == 1 and isinstance(args[0], Tensor):
-        return wrap_as(cls, args[0]._a)
+        return args[0].as_subclass(cls)
     made: Tensor = LEGACY[0](DefaultDtype.value, args)
     return made if cls is Tensor else wrap_as(cls, made._a)
 

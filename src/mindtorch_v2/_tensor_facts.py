@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from ._dispatch.state import THREAD
 from ._dispatch.steps import step
 from ._dlpack import DLDeviceType, exported
 from ._dtype import DefaultDtype, DType, dtype, uint8
+from ._legacy import typename
 from ._memory_format import MemoryFormat
 from ._moving import share
 from ._shape import numel
@@ -85,8 +88,16 @@ def sparse_dim(self: Tensor) -> int:
 
 
 def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """The dimensions from the outermost to the innermost in memory."""
-    steps = self._a.strides
+    """The dimensions from the outermost to the innermost in memory, if told so only where there is one such order."""
+    steps, formats = self.stride(), ambiguity_check
+    if not isinstance(formats, bool) and not (
+            isinstance(formats, list) and all(isinstance(one, MemoryFormat) for one in formats)):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    several = 1 in self._a.shape or any(one == other for one, other in pairwise(steps))
+    fitting = [one for one in formats if self.is_contiguous(memory_format=one)] if isinstance(formats, list) else []
+    if formats is not False and several and len(fitting) != 1:
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory "
+                           "formats.")
     return tuple(sorted(range(len(steps)), key=lambda d: (-steps[d], d)))
 
 
@@ -265,10 +276,23 @@ def _check_subclass(cls: Any) -> None:
                         "Make sure your class inherits from Tensor.")
 
 
+def _is_taken(tensor: Tensor, cls: type) -> bool:
+    """Whether an op's answer for a new tensor is an instance of the subclass already; it must not be of another."""
+    if type(tensor) is Tensor:
+        return False
+    if not isinstance(tensor, cls):
+        raise RuntimeError(f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already "
+                           f"associated to a python object of type {type(tensor).__name__} which is not a subclass of "
+                           "the requested type")
+    return True
+
+
 def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory and history as an instance of a subclass."""
     _check_subclass(cls)
     view = aten.alias(self)
+    if _is_taken(view, cls):
+        return view
     made = wrap_as(cls, view._a)
     made._st, made._of, made._edge, made._rg = view._st, view._of, view._edge, view._rg
     return made
@@ -277,8 +301,11 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **options: Any) -> Any:
     """The same memory, without history, as an instance of a subclass."""
     _check_subclass(cls)
-    with as_one():
+    with nullcontext() if type(data) in DISPATCHING else as_one():  # a class is asked about the op
         kept = aten.detach(data)
+    if _is_taken(kept, cls):
+        kept.requires_grad = bool(require_grad)
+        return kept
     made = wrap_as(cls, kept._a)
     made._st, made._rg = kept.shared(), bool(require_grad)
     return made
@@ -350,12 +377,23 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 def _mapped(name: str, self: Tensor, others: tuple[Tensor, ...], function: Callable[..., Any]) -> Tensor:
     if self.requires_grad:
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
-    for other in others:
-        if not isinstance(other, Tensor) or other.dtype is not self.dtype:
-            raise TypeError(f"{name}: arguments must be tensors of dtype {self.dtype}")
+    for place, other in enumerate(others, 1):
+        called = "other" if len(others) == 1 else "xy"[place - 1]
+        if not isinstance(other, Tensor):
+            raise TypeError(f"{name}(): argument '{called}' (position {place}) must be Tensor, not "
+                            f"{type(other).__name__}")
+        if other.requires_grad:
+            raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
+                               "instead.")
+        if other.dtype is not self.dtype:
+            raise TypeError(f"{name}: expected {typename(self)} for {'' if len(others) == 1 else 'argument '}"
+                            f"'{called}' (got {typename(other)})")
+    if self.is_meta:
+        return self  # there are no elements
     if not self.is_cpu:
         raise TypeError(f"{name} is only implemented on CPU tensors")
-    arrays = [t._a.astype(np.float32) if t.dtype.name == "bfloat16" else t._a for t in (self, *others)]
+    shown = [self, *(aten.expand(other, self._a.shape) for other in others)]
+    arrays = [t._a.astype(np.float32) if t.dtype.name == "bfloat16" else t._a for t in shown]
     made = np.frompyfunc(function, len(arrays), 1)(*[a.astype(object) for a in arrays])
     if any(isinstance(one, str) for one in np.asarray(made).flat):
         raise TypeError(f"{name}: the function must give a real number, not str")

@@ -330,8 +330,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         made = aten.clone(self)
         if type(made) is not type(self):
             raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for "
-                               "subclass types that properly implement clone(): it must return an instance of the "
-                               f"class, here {type(self).__name__}.")
+                               "subclass types for which cloning returns another instance of the same subclass, here "
+                               f"{type(self).__name__}.")
         memo[id(self)] = made
         made._rg = self._rg
         return made

@@ -202,6 +202,8 @@ class TypedStorage:
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set every element."""
+        if isinstance(value, TypedStorage):
+            raise RuntimeError(f"cannot set item with value type {type(value)}")
         if self.device.type == "meta":
             return self
         self._elements()[...] = value
@@ -381,7 +383,7 @@ def dtype_named(wanted: Any) -> dtype:
     """The dtype that a program names by itself, by a class of storages or by the name of one."""
     if isinstance(wanted, str):
         wanted = OLD.get(wanted.removeprefix("torch."), wanted)
-    found = wanted.dtype if isinstance(wanted, OldStorageType) else wanted
+    found = wanted.kind if isinstance(wanted, OldStorageType) else wanted
     if not isinstance(found, DType):
         raise ValueError(f"invalid type: '{wanted}'")
     return found
@@ -438,10 +440,16 @@ class _LegacyStorage:
 class OldStorageType(type):
     """The type of `torch.FloatStorage`: an instance is any typed storage of that dtype."""
 
-    dtype: dtype
+    kind: dtype
+
+    @property
+    def dtype(cls) -> dtype:
+        """The dtype of its storages."""
+        warn()
+        return cls.kind
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+        return isinstance(instance, TypedStorage) and instance.dtype is cls.kind
 
     def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
         for name in ("dtype", "device"):
@@ -453,7 +461,7 @@ class OldStorageType(type):
                                "arguments")
         warn()
         kwargs["_internal"] = True
-        return TypedStorage(*args, dtype=cls.dtype, **kwargs)
+        return TypedStorage(*args, dtype=cls.kind, **kwargs)
 
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0,
                     **options: Any) -> TypedStorage:
@@ -463,16 +471,16 @@ class OldStorageType(type):
                 raise RuntimeError(f"from_buffer: '{name}' can only be specified in UntypedStorage.from_buffer and "
                                    "TypedStorage.from_buffer")
         warn()
-        return _of_buffer(buffer, byte_order, count, offset, cls.dtype, None, **options)
+        return _of_buffer(buffer, byte_order, count, offset, cls.kind, None, **options)
 
     def _new_shared(cls, size: int, *, device: Any = "cpu") -> TypedStorage:
         """New memory that processes share."""
-        return TypedStorage._new_shared(size, device=device, dtype=cls.dtype)
+        return TypedStorage._new_shared(size, device=device, dtype=cls.kind)
 
     def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
         """The elements of a file, mapped into memory."""
         warn()
-        return _typed(UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize), cls.dtype)
+        return _typed(UntypedStorage.from_file(filename, shared, size * cls.kind.itemsize), cls.kind)
 
 
 def map_file(filename: str, shared: bool, nbytes: int) -> np.ndarray:
@@ -523,7 +531,8 @@ def _old_name(kind: dtype) -> str:
 
 OLD: dict[str, OldStorageType] = {
     f"{_old_name(kind)}Storage": OldStorageType(f"{_old_name(kind)}Storage", (), {
-        "dtype": kind, "__module__": "torch", "__doc__": f"Typed storages of {kind}."})
+        "kind": kind, "is_cuda": TypedStorage.is_cuda, "is_sparse": False, "__module__": "torch",
+        "__doc__": f"Typed storages of {kind}."})
     for kind in ALL_DTYPES if kind.name in NAMES or kind.is_complex}
 
 
@@ -539,6 +548,8 @@ def __getattr__(name: str) -> Any:
         return UntypedStorage
     if name in OLD:
         return OLD[name]
+    if name == "_storage_classes":
+        return {UntypedStorage, TypedStorage, *OLD.values()}
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

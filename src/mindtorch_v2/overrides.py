@@ -14,6 +14,7 @@ from ._dispatch.overriding import (
     ACTIVE,
     STATE,
     DisableTorchFunctionSubclass,
+    EnableTorchFunction,
     arm,
     offer,
     overriders,
@@ -38,6 +39,8 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         return False
     if STATE.modes and not STATE.all_off:
         return True
+    if not isinstance(relevant_args, Iterable):
+        raise TypeError("expected a sequence")
     return not STATE.classes_off and any(overrides(type(one)) for one in relevant_args)
 
 
@@ -242,6 +245,11 @@ def _get_current_function_mode_stack() -> list[Any]:
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside `__torch_dispatch__`: let classes take over the ops that it calls, which they do here anyway."""
     yield
+
+
+def _enable_torch_function() -> EnableTorchFunction:
+    """A context in which classes and modes may take functions over, whatever was turned off outside."""
+    return EnableTorchFunction()
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

@@ -5,8 +5,28 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from ._storage_removal import Removal
-from ._typed_storage import TypedStorage, UntypedStorage, _LegacyStorage
+from ._storage_removal import Removal, warn
+from ._typed_storage import OLD, TypedStorage, UntypedStorage, _LegacyStorage
+
+
+def _dtype_to_storage_type_map() -> dict[Any, str]:
+    """The names of the old storage classes, by dtype."""
+    return {old.kind: name for name, old in OLD.items()}
+
+
+def _storage_type_to_dtype_map() -> dict[str, Any]:
+    """The dtypes of the old storage classes, by name."""
+    return {name: old.kind for name, old in OLD.items()}
+
+
+def _reset_warn_typed_storage_removal() -> None:
+    """Let the next use of a TypedStorage warn."""
+    Removal.warned = False
+
+
+def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
+    """Warn of a use of a TypedStorage, if a warning is due."""
+    warn(stacklevel + 1)
 
 
 def _get_always_warn_typed_storage_removal() -> bool:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 from .._device import device
 from .._dispatch.overriding import STATE
+from .._dispatch.registry import public_names
 from .._dispatch.state import THREAD
 from .._dtype import dtype
 from .._random import Generator, default_generator
 from .._refused import TORCH_NAMES, refused
 from .._shape import Size
-from .._tensor import Tensor
+from .._tensor import DISPATCHING, Tensor
 
 __all__ = ["Generator", "Size", "_autograd", "_profiler", "default_generator", "device", "dtype"]
 
@@ -36,6 +38,35 @@ def _get_cpu_capability() -> str:
 def _len_torch_function_stack() -> int:
     """How many modes take functions over in this thread."""
     return len(STATE.modes)
+
+
+class _VariableFunctionsClass:
+    """The functions of `torch` that are ops, under the name of their class in PyTorch."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.modules[__name__.partition(".")[0]], name)
+
+    def __dir__(self) -> list[str]:
+        return public_names("f")
+
+
+_VariableFunctions = _VariableFunctionsClass()
+
+
+def _get_function_stack_at(level: int) -> Any:
+    """One of the modes that take functions over in this thread, the outermost first."""
+    return STATE.modes[level]
+
+
+def _get_dispatch_stack_at(level: int) -> Any:
+    """One of the dispatch modes that are active in this thread, the outermost first."""
+    stack = importlib.import_module(f"{__package__.rpartition('.')[0]}.utils._python_dispatch")
+    return stack._get_current_dispatch_mode_stack()[level]
+
+
+def _dispatch_isTensorSubclassLike(tensor: Tensor) -> bool:
+    """Whether ops must treat a tensor as one of a class with `__torch_dispatch__`."""
+    return type(tensor) in DISPATCHING
 
 
 def _len_torch_dispatch_stack() -> int:
@@ -220,6 +251,7 @@ _ELSEWHERE = {
               "TensorBase": ("_tensor", "Tensor"), "_TensorBase": ("_tensor", "Tensor"),
               "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED"),
               "_disabled_torch_dispatch_impl": ("_tensor", "DISABLED_DISPATCH"),
+              "_EnableTorchFunction": ("_dispatch.overriding", "EnableTorchFunction"),
               "_TorchFunctionState": ("_dispatch.overriding", "TorchFunctionState"),
               "_get_torch_function_state": ("_dispatch.overriding", "get_torch_function_state"),
               "_set_torch_function_state": ("_dispatch.overriding", "set_torch_function_state"),

@@ -16,6 +16,7 @@ from typing import Any
 
 from .._autograd.graph import detached
 from .._autograd.inplace import bump, check_inplace
+from .._device import CPU
 from .._tensor import DISPATCHING, Tensor
 from .autocast import casts
 from .autocast_lists import POLICIES
@@ -24,7 +25,7 @@ from .dispatcher import compile_op
 from .facts import formula_parameters
 from .namespace import aten
 from .observer import HOOK, event_id, is_recorded, open_stretch, tap
-from .overriding import NobodyAnswers
+from .overriding import NobodyAnswers, method_of_mode
 from .registry import Op
 from .schema import as_given
 from .state import THREAD
@@ -162,6 +163,9 @@ class _Tap:
         out = values.pop("out") if len(values) > len(op.schema.arguments) else None
         args, kwargs = as_given(op.schema, values.values())
         args = tuple(list(one) if isinstance(one, list) else one for one in args)  # indices are a class of lists here
+        if "pin_memory" in kwargs and kwargs.get("device") is None and not tensors_in(args):
+            pinned = kwargs.pop("pin_memory")  # new memory: PyTorch's functions say where, and that last
+            kwargs.update(device=THREAD.state.default_device or CPU, pin_memory=pinned)
         if out is not None:
             kwargs["out"] = out
         THREAD.state.exposed += 1
@@ -173,16 +177,16 @@ class _Tap:
         if MINE.modes:
             mode = MINE.modes.pop()
             try:
-                result = mode.__torch_dispatch__(function, types, args, kwargs)
+                result = method_of_mode(mode, "__torch_dispatch__")(function, types, args, kwargs)
             finally:
                 MINE.modes.append(mode)
             if result is not NotImplemented:
-                return result
+                return fitting(op, result)
             refused.append(f"mode object {mode!r}")
         for one in classes:
             result = type(one).__torch_dispatch__(function, types, args, kwargs)
             if result is not NotImplemented:
-                return result
+                return fitting(op, result)
             refused.append(f"tensor subclass {type(one)!r}")
         listed = "".join(f"\n  - {one}" for one in refused)
         raise NobodyAnswers(f"Multiple dispatch failed for 'torch._ops.{function}'; all __torch_dispatch__ handlers "
@@ -194,6 +198,25 @@ class _Tap:
 
 
 TAP = _Tap()
+
+
+def fitting(op: Op, result: Any) -> Any:
+    """An answer, if it is of the kinds that the op returns."""
+    kinds = op.schema.returns
+    if not kinds or not kinds[0].startswith("Tensor"):
+        return result
+    if kinds[0].endswith("[]"):
+        if not isinstance(result, (list, tuple)):
+            raise RuntimeError(f"Unable to cast Python instance of type {type(result)} to C++ type '?': {op} returns a "
+                               "list of tensors")
+        return result
+    if len(kinds) > 1 and not isinstance(result, (list, tuple)):
+        raise RuntimeError(f"Object of type '{type(result).__name__}' is not an instance of 'sequence': {op} returns "
+                           "several tensors")
+    for kind, one in zip(kinds, result if len(kinds) > 1 else (result,)):
+        if kind.startswith("Tensor") and one is not None and not isinstance(one, Tensor):
+            raise RuntimeError(f"Unable to cast {one} to Tensor")
+    return result
 
 
 class _Shown:

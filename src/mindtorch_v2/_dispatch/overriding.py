@@ -86,6 +86,24 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
         STATE.all_off -= 1
 
 
+class EnableTorchFunction:
+    """Classes and modes may take functions over as long as the object lives, and inside it as a context."""
+
+    def __init__(self) -> None:
+        self.before: tuple[int, int] | None = (STATE.classes_off, STATE.all_off)
+        STATE.classes_off = STATE.all_off = 0
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        if self.before is not None:
+            (STATE.classes_off, STATE.all_off), self.before = self.before, None
+
+    def __del__(self) -> None:
+        self.__exit__()
+
+
 class TorchFunctionState(enum.Enum):
     """What may take functions over in this thread: classes and modes, only modes, or nothing."""
 
@@ -149,6 +167,15 @@ def _plain_method(function: Any) -> type[Warning]:
     return DeprecationWarning if ".functional." in faces().name_of(function) else UserWarning
 
 
+def method_of_mode(mode: Any, name: str) -> Callable[..., Any]:
+    """What a mode answers with, a method of the mode itself."""
+    method: Callable[..., Any] = getattr(mode, name)
+    if isinstance(getattr(method, "__self__", mode), type):
+        raise RuntimeError(f"Defining your mode's `{name}` as a classmethod is not supported, please make it a plain "
+                           "method")
+    return method
+
+
 def offer(function: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], operator: bool = False,
           mode: bool = True) -> Any:
     """Let the innermost mode, then the arguments' classes answer a call."""
@@ -158,7 +185,7 @@ def offer(function: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[s
     if mode and state.modes and not state.all_off:
         top = state.modes.pop()
         try:
-            result = top.__torch_function__(function, types, args, kwargs)
+            result = method_of_mode(top, "__torch_function__")(function, types, args, kwargs)
         finally:
             state.modes.append(top)
         if result is not NotImplemented:

@@ -42,11 +42,11 @@ def _positive(self: Tensor) -> Tensor:
 declare("real(Tensor self) -> Tensor", where="f", composite=_real)
 declare("imag(Tensor self) -> Tensor", composite=_imag, where="f")
 declare("positive(Tensor self) -> Tensor", composite=_positive)
-declare("_conj(Tensor self) -> Tensor", cpu=FLIPS["_conj"], where="f", view=True,
+declare("_conj(Tensor self) -> Tensor", cpu=FLIPS["_conj"], view=True,
         grad={"self": lambda grad: aten.conj(grad)})
 declare("_conj_copy(Tensor self) -> Tensor", cpu=np.conjugate, where="f", meta="same", node="ConjBackward0",
         grad={"self": lambda grad: aten.conj(grad)})
-declare("_neg_view(Tensor self) -> Tensor", cpu=FLIPS["_neg_view"], where="f", view=True,
+declare("_neg_view(Tensor self) -> Tensor", cpu=FLIPS["_neg_view"], view=True,
         grad={"self": lambda grad: aten.neg(grad)})
 
 
@@ -60,7 +60,7 @@ def conjugate(input: Tensor) -> Tensor:
     return aten._conj(input) if input.is_cpu else aten._conj_copy(input)
 
 
-declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="f", meta="same",
+declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, meta="same",
         cpu_inplace=lambda a: np.conjugate(a, a) if a.dtype.kind == "c" else a, inplace_node="ConjPhysicalBackward1",
         node="ConjPhysicalBackward0", grad={"self": lambda grad: aten.conj_physical(grad)})
 declare("conj_physical(Tensor self) -> Tensor",

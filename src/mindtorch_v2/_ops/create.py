@@ -486,7 +486,8 @@ def _spaced_into(made: Any, start: Any, end: Any) -> Any:
     steps = made.size
     if made.dtype.kind in "iub":
         # PyTorch brings both ends to the result's type first.
-        made[...] = np.trunc(np.linspace(int(start), int(end), steps))
+        ends = (int(stored_scalar(end, made.dtype)) for end in (start, end))
+        made[...] = np.trunc(np.linspace(*ends, steps))
         return made
     return spaced(made, start, end)
 

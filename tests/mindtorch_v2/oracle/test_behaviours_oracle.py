@@ -15,7 +15,8 @@ from both import ours, theirs
 
 import mindtorch_v2._faces as faces
 import mindtorch_v2.nn.utils.stateless
-import mindtorch_v2.overrides  # noqa: F401  (programs take both from the module)
+import mindtorch_v2.overrides
+import mindtorch_v2.utils._python_dispatch  # noqa: F401  (programs take these from the module)
 
 TEXT = (Path(__file__).parent / "behaviours.txt").read_text()
 BLOCKS = [block for block in re.split(r"\n\n(?=\S)", TEXT) if not block.startswith("#")]

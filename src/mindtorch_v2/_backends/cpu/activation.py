@@ -150,6 +150,9 @@ def _check_hardtanh(a: Array, low: Any, high: Any) -> None:
         _refuse(a, "Bool inputs not supported for hardtanh")
     if a.dtype.kind == "u" and (low < 0 or high < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    if a.dtype.kind in "iu":
+        for limit in (low, high):
+            stored_scalar(limit, a.dtype)
 
 
 @step("aten::hardtanh", "out")

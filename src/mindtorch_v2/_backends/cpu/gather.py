@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._deterministic import alert
 from ..._dispatch.dtype_rules import unsupported
-from ..._dispatch.promotion import pretty, scalar_array, stored_scalar
+from ..._dispatch.promotion import pretty, stored_scalar
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
@@ -111,7 +111,7 @@ def index_add(a: Array, dim: int, index: Array, source: Array, alpha: Any) -> Ar
     if outside(index, whole.shape[at]):
         raise IndexError("index out of range in self")
     if alpha != 1:
-        added = added * scalar_array(alpha, added.dtype)
+        added = added * stored_scalar(alpha, added.dtype)
     add_slices(whole, at, index.reshape(-1), added)
     return a
 
@@ -243,7 +243,8 @@ def _fill_value(a: Array, mask: Array, value: Any) -> Array:
         if value.ndim:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                f"{value.ndim} dimension(s).")
-        if value.dtype.kind != "c" or a.dtype.kind == "c":
+        roomy = a.dtype.kind in "fVc" and (value.dtype.kind != "c" or a.dtype.kind == "c")
+        if roomy or np.can_cast(value.dtype, a.dtype):
             return value.astype(a.dtype)
         value = value.item()
     return stored_scalar(value, a.dtype)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.out_rules import NAMES
-from ..._dispatch.promotion import pretty, scalar_array
+from ..._dispatch.promotion import no_room, pretty, stored_scalar
 from ..._dtype import BOOL, FROM_NUMPY, HALF_TYPES
 from . import providers
 from .view import expand_step
@@ -175,7 +174,7 @@ def _expandable(bias: Array, shape: tuple[int, ...]) -> None:
 
 
 def _factor(value: Any, a: Array) -> Array:
-    return scalar_array(value, np.dtype(np.float32) if a.dtype in HALF else a.dtype)
+    return stored_scalar(value, np.dtype(np.float32) if a.dtype in HALF else a.dtype)
 
 
 def combine(bias: Array, made: Array, beta: Any, alpha: Any, dtype: np.dtype, skips: bool = False) -> Array:
@@ -185,7 +184,7 @@ def combine(bias: Array, made: Array, beta: Any, alpha: Any, dtype: np.dtype, sk
     """
     _expandable(bias, made.shape)
     if dtype.kind != "c" and (isinstance(alpha, complex) or isinstance(beta, complex)):
-        raise RuntimeError(f"value cannot be converted to type {NAMES.get(dtype.name, dtype.name)} without overflow")
+        raise no_room(dtype)
     if alpha != 1:
         if skips and alpha == 0:
             made[...] = 0

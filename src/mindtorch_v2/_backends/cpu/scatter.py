@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.dtype_rules import unsupported
-from ..._dispatch.promotion import scalar_array, stored_scalar
+from ..._dispatch.promotion import stored_scalar
 from ..._dispatch.steps import step
 from ..._dtype import BOOL, FLOAT, FROM_NUMPY
 from ..._shape import wrap_dim
@@ -165,8 +165,7 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
 def scatter_value(a: Array, dim: int, index: Array, value: Any) -> Array:
     """Write a number at the named positions."""
     check_shapes(a, wrap_dim(dim, a.ndim), index, None)
-    number = stored_scalar(value, a.dtype) if isinstance(value, complex) else scalar_array(value, a.dtype)
-    return scatter_with(a, dim, index, number, None, False)
+    return scatter_with(a, dim, index, stored_scalar(value, a.dtype), None, False)
 
 
 @providers.direct("scatter")
@@ -190,7 +189,7 @@ def scatter_reduce_value(a: Array, dim: int, index: Array, value: Any, reduce: s
     """Add or multiply a number at the named positions."""
     ufunc = _old_reducer(reduce)
     check_shapes(a, wrap_dim(dim, a.ndim), index, None)
-    return scatter_with(a, dim, index, scalar_array(value, a.dtype), ufunc, False)
+    return scatter_with(a, dim, index, stored_scalar(value, a.dtype), ufunc, False)
 
 
 @providers.direct("scatter_add")

@@ -31,6 +31,7 @@ from ..._dtype import float16 as _float16
 from ..._dtype import float32 as _float32
 from ..._dtype import float64 as _float64
 from ..._settings import are_deterministic_algorithms_enabled, is_warn_always_enabled, set_warn_always
+from ..._storage_removal import Removal
 from ..._tensor import Tensor
 from ...utils._dtype_abbrs import dtype_abbrs  # noqa: F401 (tests import it from here)
 from .._creation import make_tensor
@@ -395,16 +396,16 @@ def set_warn_always_context(new_val: bool) -> Iterator[None]:
 
 
 class AlwaysWarnTypedStorageRemoval:
-    """Warn of typed storages each time inside the block: done by `set_warn_always`."""
+    """Warn of each use of a typed storage inside the block, or only of the first."""
 
     def __init__(self, always_warn: bool) -> None:
-        self.block = set_warn_always_context(always_warn)
+        self.always_warn = always_warn
 
     def __enter__(self) -> None:
-        self.block.__enter__()
+        self.before, Removal.always = Removal.always, self.always_warn
 
     def __exit__(self, *exc: Any) -> None:
-        self.block.__exit__(*exc)
+        Removal.always = self.before
 
 
 def wrapDeterministicFlagAPITest(fn: Callable[..., Any]) -> Callable[..., Any]:
