@@ -160,12 +160,16 @@ class Walk:
             self.needed = reaches(roots, ends)
             self.selective = True
 
+    def visits(self, node: Node) -> bool:
+        """Whether this pass comes by a node."""
+        return (id(node) in self.waiting or id(node) in self.begun) and (self.needed is None or id(node) in self.needed)
+
     def will_reach(self, node: Node) -> bool:
         """Whether a node is part of this pass, run or not."""
         if self.wanted and isinstance(node, AccumulateGrad):
             raise RuntimeError("A leaf node was passed to _will_engine_execute_node but we are currently running "
                                "autograd.grad(). This is currently not supported.")
-        return (id(node) in self.waiting or id(node) in self.begun) and (self.needed is None or id(node) in self.needed)
+        return self.visits(node)
 
     def planned(self) -> list[Node]:
         """The nodes of this pass in the order in which they run, unless a hook changes that."""

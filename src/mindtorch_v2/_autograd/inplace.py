@@ -53,8 +53,10 @@ class CopySlices(Node):
         return (whole, *inner[1:])
 
     def release(self) -> None:
-        """Drop what the inner node saved."""
-        self.fn.release()
+        """Drop what the inner node saved, unless that node is on the way of this pass itself: it runs later."""
+        walk = THREAD.state.walk
+        if walk is None or not walk.visits(self.fn):
+            self.fn.release()
 
 
 # How a view was made, in the third place of `Tensor._of`: 0 if autograd can follow its in-place changes.
@@ -136,7 +138,8 @@ def rebase(tensor: Tensor, node: Node) -> None:
     copy.window = window_of(base, tensor)
     copy.steps = tuple(s // base._a.dtype.itemsize for s in base._a.strides)
     copy.edges = (edge(base), *node.edges[1:])
-    copy.seq = node.seq
+    copy.seq = THREAD.state.seq  # later than the inner node
+    THREAD.state.seq += 1
     copy.meta = ((base._a.shape, base._a.dtype),)
     copy.hooks = None
     base._rg = True

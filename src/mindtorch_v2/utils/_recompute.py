@@ -69,18 +69,23 @@ class Frame:
         self.in_detail = in_detail  # what both runs did, in words
         self.early_stop = early_stop if EarlyStop.override is None else EarlyStop.override
         self.check = check
+        self.forward_ended = False
         self.holders: list[weakref.ref[Holder]] = []
         self.facts: list[dict[str, Any]] = []
         # Inside another checkpoint, tensor arguments are that one's to recompute.
         outer = THREAD.state.pack_hooks[-1] if THREAD.state.pack_hooks else None
         self.unpack_outer = None if outer is None else outer[1]
         self.packed = [isinstance(value, Tensor) and outer is not None for value in args]
+        self.wanted = [isinstance(value, Tensor) and value.requires_grad for value in args]
         self.args = tuple(outer[0](value) if outer is not None and packed else value
                           for value, packed in zip(args, self.packed, strict=True))
 
-    def hooks(self) -> saved_tensors_hooks:
+    @contextlib.contextmanager
+    def hooks(self) -> Iterator[None]:
         """Hooks for the forward pass."""
-        return saved_tensors_hooks(self.pack, self.unpack)
+        with saved_tensors_hooks(self.pack, self.unpack):
+            yield
+        self.forward_ended = True
 
     def pack(self, tensor: Tensor) -> Holder:
         """A placeholder."""
@@ -105,10 +110,10 @@ class Frame:
     def inputs(self) -> tuple[Any, ...]:
         """The arguments as fresh leaves, so that the recomputed graph ends at them."""
         made = []
-        for value, packed in zip(self.args, self.packed, strict=True):
+        for value, packed, wanted in zip(self.args, self.packed, self.wanted, strict=True):
             if packed and self.unpack_outer is not None:
                 value = self.unpack_outer(value)
-            if isinstance(value, Tensor) and value.requires_grad:
+            if wanted:
                 value = as_leaf(alias(value))
             made.append(value)
         return tuple(made)
@@ -116,13 +121,14 @@ class Frame:
     def recompute(self) -> None:
         """Run the function again and fill the placeholders that are still wanted."""
         count = 0
+        complete = self.forward_ended  # else a backward inside the function needs what came before it
         different: list[str] = []
 
         def keep(tensor: Tensor) -> Tensor:
             nonlocal count
             position = count
             count += 1
-            if position == len(self.holders):
+            if position == len(self.holders) and complete:
                 self.fail("trying to save more tensors during recomputation than during the original forward pass.")
             plain = aten.detach(tensor) if tensor.requires_grad else tensor
             if position < len(self.holders):
@@ -142,7 +148,7 @@ class Frame:
 
         with contextlib.suppress(_Enough), saved_tensors_hooks(keep, given), enable_grad():
             self.again(self.inputs())
-        if count != len(self.holders):
+        if count != len(self.holders) and (complete or count < len(self.holders)):
             self.fail("A different number of tensors was saved during the original forward and recomputation.\n"
                       f"Number of tensors saved during forward: {len(self.holders)}\n"
                       f"Number of tensors saved during recomputation: {count}.")
