@@ -30,7 +30,7 @@ def _sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_id
         indices, grad = indices[kept], grad[kept]
     features = grad._a.shape[-1]
     return aten._sparse_coo_tensor_with_dims_and_tensors(
-        1, 1, (num_weights, features), aten.reshape(indices, (1, -1)), aten.reshape(grad, (-1, features)))
+        1, 1, (num_weights, features), aten.reshape(indices, (1, -1)), aten.reshape(grad, (indices._a.size, features)))
 
 
 def _dense_backward_gradient(grad: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
@@ -41,6 +41,10 @@ def _dense_backward_gradient(grad: Tensor, indices: Tensor, padding_idx: int, sc
     if padding_idx < 0:
         return seen
     return aten.masked_fill(seen, aten.unsqueeze(aten.eq(indices, padding_idx), -1), 0)
+
+
+def _no_renorm_gradient(grad: Tensor) -> Any:
+    raise NotImplementedError("the derivative for 'embedding_renorm' is not implemented.")
 
 
 declare(
@@ -59,7 +63,7 @@ declare(
 declare("embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
         "bool scale_grad_by_freq) -> Tensor", composite=_sparse_backward, where="n")
 declare("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-        cpu_inplace=kernels.embedding_renorm, where="n")
+        cpu_inplace=kernels.embedding_renorm, where="n", grad={"self": lambda grad: _no_renorm_gradient(grad)})
 
 
 @choose("embedding_renorm_", where="f")

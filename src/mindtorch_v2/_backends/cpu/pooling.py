@@ -248,6 +248,16 @@ def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool)
     return made.reshape(shape).astype(grad.dtype, copy=False)
 
 
+def _check_pooled(shape: Sizes, wanted: Sizes) -> None:
+    if len(shape) != len(wanted):
+        raise RuntimeError(f"Expected a tensor of dimension {len(wanted)}, as pooling gives, but got: dimension "
+                           f"{len(shape)}")
+    for axis, (found, size) in enumerate(zip(shape, wanted)):
+        if found != size:
+            raise RuntimeError(f"Expected a tensor of dimension {len(wanted)} and tensor.size[{axis}] == {size} but "
+                               f"got: dimension {len(shape)} and tensor.size[{axis}] = {found}")
+
+
 def max_pool_backward(spatial: int) -> Callable[..., Array]:
     """Kernel: the gradient goes where the maximum came from."""
     op = f"max_pool{spatial}d"
@@ -255,6 +265,8 @@ def max_pool_backward(spatial: int) -> Callable[..., Array]:
     def kernel(grad: Array, x: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                indices: Array) -> Array:
         pool = pool_of(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        for given in (grad, indices):
+            _check_pooled(given.shape, (*pool.lead, *pool.out))
         return put_back(grad, x.shape, indices, spatial, pool.overlaps())
 
     return of_images(kernel, spatial, "max_pool2d_with_indices_backward")

@@ -587,11 +587,14 @@ static PyObject *put_back(PyObject *grad, PyObject *x, PyObject *indices, int ad
 
 /* max_pool2d_with_indices_backward(grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices) */
 static PyObject *max_pool_backward(PyObject *const *args, Py_ssize_t count) {
-    Geometry it;
-    if (count != 8 || !is_images(args[1], &it) || PyArray_SIZE((PyArrayObject *)args[1]) > 1 << 16) return LEFT;
+    Geometry it, small;
+    if (count != 8 || !is_images(args[1], &it) || !is_images(args[0], &small) ||
+        PyArray_SIZE((PyArrayObject *)args[1]) > 1 << 16)
+        return LEFT;
     int fits = windows_of(args + 2, args[5], args[6], 0, &it), add = 0;
     if (fits < 1) return fits ? NULL : LEFT;
     PyMem_Free(it.bounds);
+    if (it.out[0] != small.size[0] || it.out[1] != small.size[1]) return LEFT;
     for (int i = 0; i < 2; i++) add |= it.stride[i] < it.dilation[i] * (it.kernel[i] - 1) + 1;
     return put_back(args[0], args[1], args[7], add);
 }

@@ -85,11 +85,34 @@ class SpectralNorm:
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
         module._register_state_dict_hook(made.note_version)
+        module._register_load_state_dict_pre_hook(made.read_old)
         return made
 
     def note_version(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         """PyTorch tells old and new checkpoints apart by this."""
         local_metadata.setdefault("spectral_norm", {})[self.name + ".version"] = 1
+
+
+    def read_old(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool,
+                 missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+        """A checkpoint from before `name_v` was kept has the normalised weight instead: the vector follows from it."""
+        version = local_metadata.get("spectral_norm", {}).get(self.name + ".version")
+        key = prefix + self.name
+        parts = (key + "_orig", key, key + "_u")
+        if version is not None and version >= 1:
+            return
+        if version is None and key not in state_dict and all(key + end in state_dict for end in ("_orig", "_u", "_v")):
+            return  # of this version, and only what says so was lost
+        missing = [one for one in parts if one not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else ())
+            return
+        with no_grad():
+            original, weight, u = state_dict[key + "_orig"], state_dict.pop(key), state_dict[key + "_u"]
+            sigma = aten.mean(aten.div(original, weight))
+            matrix = self.reshape_weight_to_matrix(original)
+            v = aten.mv(aten.linalg_pinv(aten.mm(aten.t(matrix), matrix)), aten.mv(aten.t(matrix), u))
+            state_dict[key + "_v"] = aten.mul(v, aten.div(sigma, aten.dot(u, aten.mv(matrix, v))))
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
@@ -111,8 +134,10 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
             break
     else:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
-    for key, hook in module._state_dict_hooks.items():
-        if getattr(hook, "__self__", None).__class__ is SpectralNorm and hook.__self__.name == name:
-            del module._state_dict_hooks[key]
-            break
+    for table in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
+        for key, hook in table.items():
+            owner = getattr(getattr(hook, "hook", hook), "__self__", None)
+            if isinstance(owner, SpectralNorm) and owner.name == name:
+                del table[key]
+                break
     return module

@@ -271,7 +271,8 @@ def _recurrent(name: str) -> ModuleInfo:
                  mistakes=[(Row((3, 0)), _BUILT, ValueError, "hidden_size must be greater than zero"),
                            (Row((3, 4.0)), _BUILT, TypeError, "hidden_size should be of type int"),
                            (Row((3, 4, {"bias": 1})), _BUILT, TypeError, "bias should be of type bool"),
-                           (Row((3, 4), (5, 2, 2)), _CALLED, RuntimeError, "must be equal to input_size")],
+                           (Row(lambda d: (3, 4, {"dtype": d.dtype}), (5, 2, 2)), _CALLED, RuntimeError,
+                            "must be equal to input_size")],
                  train_and_eval_differ=True)
 
 
@@ -311,7 +312,9 @@ _LAYERS: list[ModuleInfo] = [
           Row((2, 3, 4), (2,), (3,), desc="no_batch_dim")),
     _info("Flatten", Row((), (2, 3, 4)), Row((0, 1), (2, 3, 4), desc="dims")),
     _info("Embedding", Row((4, 3), lambda d: d.classes(2, 5, below=4)),
-          Row((4, 3, {"max_norm": None}), lambda d: d.classes(5, below=4), desc="no_batch_dim")),
+          Row((4, 3, {"max_norm": None}), lambda d: d.classes(5, below=4), desc="no_batch_dim"),
+          mistakes=[(Row((4, 3), lambda d: d.classes(5, below=4) + 4), _CALLED, IndexError, "index out of range"),
+                    (Row((-1, 3)), _BUILT, RuntimeError, "negative dimension")]),
     _info("EmbeddingBag", Row((4, 3), lambda d: d.classes(2, 5, below=4)),
           Row((4, 3, {"mode": "sum"}), lambda d: d.classes(2, 5, below=4), desc="sum"),
           Row((4, 3, {"mode": "max"}), lambda d: d.classes(2, 5, below=4), desc="max"), supports_gradgrad=False),
