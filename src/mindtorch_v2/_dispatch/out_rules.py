@@ -15,7 +15,7 @@ from .._dtype import FROM_NUMPY
 from .promotion import check_cast, pretty
 
 _EXACT = """
-    _log_softmax _softmax abs addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy
+    _int_mm _log_softmax _softmax abs addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy
     avg_pool2d avg_pool3d baddbmm bitwise_not bmm bucketize ceil clamp clamp_max clamp_min complex conj_physical
     cross cummax cummin diag
     diagonal_copy dot expand_copy fft_ihfft float_power floor frac frexp gather gelu hardshrink heaviside histc
@@ -105,6 +105,7 @@ WORDS = {
        for op in ("index_select", "masked_select")},
     **dict.fromkeys(("inner", "tensordot"), "tensordot: Expected the output tensor to have dtype {source}, but got an "
                     "output tensor with dtype {target}"),
+    "_int_mm": "_int_mm: Expected result dtype to be of type {source}, but got {target}",
     "take": "take(): self and out expected to have the same dtype, but got self.dtype = {source} and out.dtype = "
             "{target}",
     "where": "where: Expected out type to be {source} but got {target}",
@@ -144,8 +145,8 @@ def check_out(op: Any, result: np.dtype, wanted: np.dtype, inputs: tuple[Any, ..
             raise TypeError("torch.cat(): input types can't be cast to the desired output type "
                             f"{pretty(FROM_NUMPY[wanted])}") from None
         return
-    if name in ("all", "any") and wanted == np.uint8:
-        return
+    if name in ("all", "any") and wanted.name in ("bool", "uint8"):
+        return  # of bytes too, whose result is bytes
     source, target = FROM_NUMPY[result], FROM_NUMPY[wanted]
     if name in WORDS:
         raise RuntimeError(_said(name, result, wanted))

@@ -73,7 +73,8 @@ def _promoted(x: Tensor, complex_wanted: bool = False) -> Tensor:
 
 def _real_only(name: str, x: Tensor) -> Tensor:
     if x.dtype.is_complex:
-        raise RuntimeError(f"{name} expects a real input tensor, but got {pretty(x.dtype)}")
+        real = "real-valued" if name.endswith("n") else "real"  # programs match the words
+        raise RuntimeError(f"{name} expects a {real} input tensor, but got {pretty(x.dtype)}")
     return _promoted(x)
 
 

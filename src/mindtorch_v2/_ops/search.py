@@ -88,6 +88,9 @@ def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tens
                                f"input with dtype {pretty(input.dtype)} and {name} with dtype {pretty(one.dtype)}")
     result = HISTOGRAM if out is None else HISTOGRAM.written
     if isinstance(bins, Tensor):
+        if range is not None:
+            raise TypeError("histogram() received an invalid combination of arguments - got (Tensor, Tensor, "
+                            "range=tuple): a tensor of edges has its own range")
         return result(aten.histogram__bins_tensor(input, bins, weight=weight, density=density, out=out))
     return result(aten.histogram__bin_ct(input, bins, range=range, weight=weight, density=density, out=out))
 

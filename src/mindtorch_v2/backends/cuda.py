@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from .._attention_backends import ALL, ALLOWED
 from .._tensor import Tensor
@@ -29,6 +30,56 @@ class _Matmul:
 
 
 matmul: Any = _Matmul()
+
+
+class _LinalgBackend(enum.IntEnum):
+    """CUDA's libraries for linear algebra."""
+
+    Default = 0
+    Cusolver = 1
+    Magma = 2
+
+
+class _BlasBackend(enum.IntEnum):
+    """CUDA's libraries for products of matrices."""
+
+    Default = 0
+    Cublas = 1
+    Cublaslt = 2
+    Ck = 3
+
+
+_Library = TypeVar("_Library", bound=enum.IntEnum)
+
+
+def _preferred(kinds: type[_Library], wanted: Any, only: _Library, others: dict[str, str]) -> _Library:
+    """The one library that can be chosen, since no other is there."""
+    name = getattr(wanted, "name", wanted)
+    if name is not None and not isinstance(name, str):
+        raise RuntimeError("Unknown input value type.")
+    if name is not None and name.lower() not in ("default", only.name.lower()):
+        if name.lower() not in others:
+            raise RuntimeError(f"Unknown input value. Choose from: {', '.join(one.name.lower() for one in kinds)}.")
+        library = others[name.lower()]
+        raise RuntimeError(f"Cannot set preferred backend to {library} if PyTorch has not been compiled with "
+                           f"{library}.")
+    return only
+
+
+def preferred_linalg_library(backend: Any = None) -> _LinalgBackend:
+    """The default: CUDA is not there, so nothing can be preferred."""
+    return _preferred(_LinalgBackend, backend, _LinalgBackend.Default, {"cusolver": "cuSOLVER", "magma": "MAGMA"})
+
+
+def preferred_blas_library(backend: Any = None) -> _BlasBackend:
+    """What PyTorch answers without CUDA; others cannot be preferred."""
+    return _preferred(_BlasBackend, backend, _BlasBackend.Cublas,
+                      {"cublaslt": "cuBLASLt", "hipblaslt": "cuBLASLt", "ck": "CK"})
+
+
+def is_ck_sdpa_available() -> bool:
+    """False."""
+    return False
 
 
 def is_built() -> bool:

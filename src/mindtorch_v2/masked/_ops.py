@@ -126,7 +126,7 @@ def _place(name: str) -> Any:
               mask: Any = None) -> Tensor:
         given = input if dtype is None else aten.to(input, dtype)
         fill = 0 if mask is None else _extreme_of(name, given.dtype)
-        made = getattr(aten, name)(_filled(given, mask, fill), dim, bool(dim is not None and keepdim))
+        made = getattr(aten, name)(_filled(given, mask, fill), dim, keepdim)
         return aten.to(made, given.dtype)  # as PyTorch's are
 
     place.__name__ = place.__qualname__ = name

@@ -41,8 +41,15 @@ def hash_tensor(a: Array, dim: Any, keepdim: bool, mode: int) -> Array:
     if a.dtype.kind == "c":
         raise NotImplementedError("hash_tensor does not support complex tensors")
     wide = a.astype(np.float64 if a.dtype in FLOAT_DTYPES else np.int64).view(np.uint64)
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    axes = tuple(wrap_dim(d, a.ndim) for d in dims) or tuple(range(a.ndim))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim or ())
+    axes = tuple(wrap_dim(d, a.ndim) for d in dims)
+    if not a.size and not axes:
+        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the "
+                           "reduction dim with the 'dim' argument.")
+    for axis in axes:
+        if a.ndim and not a.shape[axis]:
+            raise IndexError(f"hash_tensor: Expected reduction dim {axis} to have non-zero size.")
+    axes = axes or tuple(range(a.ndim))
     return np.bitwise_xor.reduce(wide, axes, keepdims=keepdim) if a.ndim else wide
 
 
