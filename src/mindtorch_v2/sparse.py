@@ -1,4 +1,4 @@
-"""`torch.sparse`: functions of tensors in coordinate form. Compressed layouts are not supported."""
+"""`torch.sparse`: functions of tensors in coordinate form and of matrices by their rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ._absent import refusing
-from ._backends.sparse import COO, SparseArray
+from ._backends.sparse import COO, CSR, SparseArray
 from ._construct import as_tensor
+from ._dispatch.dtype_rules import unsupported
 from ._dispatch.namespace import aten
 from ._dispatch.promotion import pretty
 from ._dtype import dtype, float32, float64, int32, int64
@@ -20,19 +21,94 @@ __all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "lo
 
 _REASON = "torch.sparse.{0} is not supported by this runtime, which has only the basic sparse functions; use to_dense()"
 as_sparse_gradcheck = refusing("as_sparse_gradcheck", NotImplementedError, _REASON)
-sampled_addmm = refusing("sampled_addmm", NotImplementedError, _REASON)
 solve = refusing("solve", NotImplementedError, _REASON)
 spsolve = refusing("spsolve", NotImplementedError, _REASON)
 to_sparse_semi_structured = refusing("to_sparse_semi_structured", NotImplementedError, _REASON)
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
-    """The product of a sparse and a dense matrix."""
+    """The product of a sparse and a dense matrix; `reduce` says what becomes of the terms of an element."""
     if reduce != "sum":
-        raise NotImplementedError("torch.sparse.mm: reductions other than 'sum' are not supported")
+        return _mm_reduce(mat1, mat2, reduce)
     if isinstance(mat2._a, SparseArray) and not isinstance(mat1._a, SparseArray):
         return aten.t(aten._sparse_mm(aten.t(mat2), aten.t(mat1)))
     return aten._sparse_mm(mat1, mat2)
+
+
+def _refuse_layout(name: str, one: Tensor) -> None:
+    if not isinstance(one._a, SparseArray) or one._a.layout != CSR:
+        backend = "SparseCPU" if isinstance(one._a, SparseArray) else "CPU"
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{backend}' backend: it needs a "
+                                  "matrix of the layout torch.sparse_csr")
+
+
+def _layout_name(one: Tensor) -> str:
+    return {COO: "Sparse", CSR: "SparseCsr"}.get(one._a.layout, "SparseCsc")
+
+
+def _mm_reduce(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
+    _refuse_layout("_sparse_mm_reduce_impl", mat1)
+    if isinstance(mat2._a, SparseArray):
+        raise RuntimeError(f"Expected tensor to have Strided Layout, but got tensor with {_layout_name(mat2)} Layout "
+                           "(while checking arguments for sparse_mm_reduce)")
+    count, length = mat1.shape
+    if mat2.dim() != 2 or mat2.shape[0] != length:
+        raise RuntimeError(f"Expected a tensor of dimension 2 and tensor.size[0] == {length} but got: dimension "
+                           f"{mat2.dim()} and tensor.size[0] = {mat2.shape[0]}")
+    if mat1.dtype is not mat2.dtype:
+        wanted, found = pretty(mat1.dtype), pretty(mat2.dtype)
+        raise RuntimeError(f"Expected tensor for argument #1 'other' to have scalar type {wanted}; but got "
+                           f"torch.{found}Tensor instead (while checking arguments for sparse_mm_reduce)")
+    if reduce not in ("mean", "amax", "amin"):
+        raise RuntimeError(f"sparse_mm_reduce: reduce type of {reduce} has not been enabled.")
+    if not mat1.dtype.is_floating_point:
+        raise unsupported("spmm_reduce_kernel", mat1._a.dtype)
+    places = mat1._a.indices
+    rows, columns = wrap_known(places[0]), wrap_known(places[1])
+    terms = aten.mul(aten.unsqueeze(mat1.values(), 1), aten.index_select(mat2, 0, columns))
+    zeros = mat2.new_zeros((count, mat2.shape[1]))
+    if reduce != "mean":
+        return aten.scatter_reduce(zeros, 0, aten.expand(aten.unsqueeze(rows, 1), terms.shape), terms, reduce,
+                                   include_self=False)
+    numbers = aten.clamp_min(aten.bincount(rows, minlength=count), 1)
+    return aten.div(aten.index_add(zeros, 0, rows, terms), aten.unsqueeze(numbers, 1))
+
+
+def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1,
+                  out: Tensor | None = None) -> Tensor:
+    """`beta * input + alpha * mat1 @ mat2` where the sparse `input` has elements; the others are not computed."""
+    _refuse_layout("sparse_sampled_addmm", input)
+    if input._a.dtype.kind not in "fc" or input._a.dtype.itemsize < 4:
+        raise RuntimeError("sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got "
+                           f"{pretty(input.dtype)}")
+    for name, one in (("mat1", mat1), ("mat2", mat2)):
+        if isinstance(one._a, SparseArray):
+            raise RuntimeError(f"sampled_addmm: Expected {name} to have strided layout, but got {_layout_name(one)}")
+        if one.dim() != 2:
+            raise RuntimeError(f"sampled_addmm: Expected {name} to be a matrix, got {one.dim()}-D tensor")
+    for first, second, names in ((mat1, mat2, "mat1 and mat2"), (input, mat1, "self and mat1")):
+        if first.dtype is not second.dtype:
+            raise RuntimeError(f"sampled_addmm: Expected {names} to have the same dtype, but got "
+                               f"{pretty(first.dtype)} and {pretty(second.dtype)}")
+    if mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError("sampled_addmm: mat1 and mat2 shapes cannot be multiplied "
+                           f"({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})")
+    for at, name, one in ((-2, "mat1", mat1), (-1, "mat2", mat2)):
+        if input.shape[at] != one.shape[at]:
+            raise RuntimeError(f"sampled_addmm: self.shape[{at}] must match {name}.shape[{at}]")
+    rows, columns = (wrap_known(one) for one in input._a.indices)
+    terms = aten.sum(aten.mul(aten.index_select(mat1, 0, rows), aten.t(aten.index_select(mat2, 1, columns))), 1)
+    values = aten.mul(terms, alpha)
+    if beta != 0:
+        values = aten.add(values, aten.mul(input.values(), beta))
+    made = aten.sparse_csr_tensor(input.crow_indices(), input.col_indices(), values, input.shape)
+    if out is None:
+        return made
+    if out._a.values.shape != made._a.values.shape:
+        raise NotImplementedError("sampled_addmm: out= needs as many elements as input has")
+    out._a.values[...] = made._a.values
+    out._a.indices[...] = made._a.indices
+    return out
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:

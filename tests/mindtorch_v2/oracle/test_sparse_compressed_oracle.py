@@ -17,6 +17,17 @@ def matrix(t):
     return t.tensor(DENSE)
 
 
+def factor(t):
+    return t.arange(6.0).reshape(3, 2)
+
+
+def factor_gradients(t):
+    a, b, c = (one.requires_grad_() for one in (t.arange(8.0).reshape(4, 2), factor(t).t().clone(), factor(t)))
+    t.sparse.sampled_addmm(matrix(t).to_sparse_csr(), a, b).to_dense().square().sum().backward()
+    t.sparse.mm(matrix(t).to_sparse_csr(), c, "mean").square().sum().backward()
+    return [a.grad, b.grad, c.grad]
+
+
 CASES = {
     "csr parts": lambda t: [(m := matrix(t).to_sparse_csr()).crow_indices(), m.col_indices(), m.values(), m._nnz()],
     "csc parts": lambda t: [(m := matrix(t).to_sparse_csc()).ccol_indices(), m.row_indices(), m.values()],
@@ -38,6 +49,12 @@ CASES = {
     "arithmetic": lambda t: [(matrix(t).to_sparse_csr() * 2).values(), str((matrix(t).to_sparse_csr() * 2).layout),
                              (matrix(t).to_sparse_csr() + matrix(t).to_sparse_csr()).to_dense(),
                              matrix(t).to_sparse_csr().sum()],
+    "reductions of terms": lambda t: [t.sparse.mm(matrix(t).to_sparse_csr(), factor(t), how)
+                                      for how in ("mean", "amax", "amin")],
+    "sampled product": lambda t: [t.sparse.sampled_addmm(matrix(t).to_sparse_csr(), t.ones(4, 2), factor(t).t(), **how
+                                                         ).values()
+                                  for how in ({}, {"beta": 0.5, "alpha": 2.0}, {"beta": 0})],
+    "gradients of the dense factors": lambda t: factor_gradients(t),
     "indices": lambda t: [t._convert_indices_from_coo_to_csr(t.tensor([0, 0, 2]), 4),
                           t._convert_indices_from_csr_to_coo(t.tensor([0, 2, 3]), t.tensor([1, 0, 1]))],
 }
@@ -60,6 +77,20 @@ ERRORS = {
     "coalesce": lambda t: matrix(t).to_sparse_csr().coalesce(),
     "ccol": lambda t: matrix(t).to_sparse_csr().ccol_indices(),
 }
+
+
+REFUSED = {
+    "reduction": lambda t: t.sparse.mm(matrix(t).to_sparse_csr(), factor(t), "prod"),
+    "dtypes": lambda t: t.sparse.mm(matrix(t).to_sparse_csr(), factor(t).double(), "mean"),
+    "shape": lambda t: t.sparse.mm(matrix(t).to_sparse_csr(), t.ones(2, 2), "mean"),
+    "sampled shapes": lambda t: t.sparse.sampled_addmm(matrix(t).to_sparse_csr(), t.ones(4, 3), factor(t).t()),
+    "sampled rows": lambda t: t.sparse.sampled_addmm(matrix(t).to_sparse_csr(), t.ones(2, 2), factor(t).t()),
+    "sampled dtypes": lambda t: t.sparse.sampled_addmm(matrix(t).to_sparse_csr(), t.ones(4, 2).double(), factor(t).t()),
+    "sampled sparse": lambda t: t.sparse.sampled_addmm(matrix(t).to_sparse_csr(), matrix(t).to_sparse_csr(), factor(t)),
+    "sampled integers": lambda t: t.sparse.sampled_addmm(matrix(t).int().to_sparse_csr(), t.ones(4, 2).int(),
+                                                         factor(t).t().int()),
+}
+ERRORS.update(REFUSED)
 
 
 @pytest.mark.parametrize("name", ERRORS)
