@@ -760,6 +760,29 @@ def test_resizing(how: dict[str, Any], size: tuple[int, int]) -> None:
     compare(lambda x: functional.interpolate(x, size, **how), normal(2, 3, 13, 17))
 
 
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("size", [1, 7, 22, 33])
+@pytest.mark.parametrize("depth", [1, 3, 6])
+def test_resizing_lines_and_volumes(size: int, depth: int) -> None:
+    for mode in ("nearest", "nearest-exact", "linear"):
+        compare(lambda x, mode=mode: functional.interpolate(x, size, mode=mode), normal(2, depth, 11))
+        mode = mode.replace("lin", "trilin")
+        compare(lambda x, mode=mode: functional.interpolate(x, (depth, size, 10), mode=mode), normal(2, 1, 3, 11, 5))
+
+
+def test_resizing_as_the_kernel_is_asked() -> None:
+    x, places = normal(2, 3, 4), np.zeros((1, 5), np.int64)
+    resize = providers.native.resize
+    np.testing.assert_array_equal(resize(x, -2, (places, None, 5), None), np.repeat(x[:, :1], 5, 1))
+    assert resize(x.T, -2, None, None) is None
+    for rows, columns in (((places + 3, None, 5), None), ((places, None, 6), None), (None, (places - 1, None, 5)),
+                          ((places, np.ones((2, 5), np.float32), 5), None), (None, (places, None))):
+        with pytest.raises(ValueError, match="kernels"):
+            resize(x, -2, rows, columns)
+    with pytest.raises(ValueError, match="columns after rows"):
+        resize(x, 0, None, (np.zeros((1, 12), np.int64), None, 12))
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 @pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align_corners", [True, False])

@@ -78,26 +78,34 @@ def _cubic(size: int, out: int, given: float | None, align_corners: bool, real: 
 
 
 class Neighbours(list[Neighbour]):
-    """The neighbours of all positions, also in the form of the C kernels: by neighbour and position."""
+    """The neighbours of all positions, also in the form of the C kernels: places and weights by neighbour and position,
+    and how many positions there are after a resize, forward and back."""
 
-    def __init__(self, found: list[Neighbour]) -> None:
+    def __init__(self, found: list[Neighbour], size: int) -> None:
         super().__init__(found)
-        self.places = np.array([places for places, _ in found], np.int64)
-        self.weights = None if found[0][1] is None else np.array([weight for _, weight in found], np.float32)
+        places = np.array([places for places, _ in found], np.int64)
+        weights = None if found[0][1] is None else np.array([weight for _, weight in found], np.float32)
+        self.forward = places, weights, places.shape[1]
+        self.backward = places, weights, size
 
 
 @lru_cache(maxsize=64)
 def _neighbours(mode: str, size: int, out: int, given: float | None, align_corners: bool, real: Any) -> Neighbours:
     if mode == "linear":
-        return Neighbours(_linear(size, out, given, align_corners, real))
+        return Neighbours(_linear(size, out, given, align_corners, real), size)
     if mode == "cubic":
-        return Neighbours(_cubic(size, out, given, align_corners, real))
-    return Neighbours(_nearest(size, out, given, mode == "exact"))
+        return Neighbours(_cubic(size, out, given, align_corners, real), size)
+    return Neighbours(_nearest(size, out, given, mode == "exact"), size)
+
+
+def _in_c(kernel: Callable[..., Array], x: Array, wanted: list[Any]) -> Array:
+    """Resized along the last dimensions, in C: images in one go, and volumes in depth before."""
+    if len(wanted) == 3:
+        x = kernel(x, -3, wanted[0], None)
+    return kernel(x, -2, None if len(wanted) == 1 else wanted[-2], wanted[-1])
 
 
 def _forward_along(x: Array, axis: int, neighbours: Neighbours) -> Array:
-    if providers.rows(x):
-        return providers.native.resize(x, axis, neighbours.places, neighbours.weights, neighbours.places.shape[1])
     total: Array = None
     for places, weight in neighbours:
         part = np.take(x, places, axis)
@@ -108,8 +116,6 @@ def _forward_along(x: Array, axis: int, neighbours: Neighbours) -> Array:
 
 
 def _backward_along(grad: Array, axis: int, size: int, neighbours: Neighbours) -> Array:
-    if providers.rows(grad):
-        return providers.native.resize_back(grad, axis, neighbours.places, neighbours.weights, size)
     total: Array = None
     each = np.arange(size)
     for places, weight in neighbours:
@@ -154,9 +160,13 @@ def upsample(op: str, mode: str, spatial: int) -> Callable[..., Array]:
         out = tuple(int(n) for n in output_size)
         _check(op, x, out, spatial, mode)
         made = _wide(x)
-        for axis, size, scale in zip(range(-spatial, 0), out, scales):
-            made = _forward_along(made, axis, _neighbours(mode, x.shape[axis], size, scale, align_corners,
-                                                          _real(x.dtype)))
+        wanted = [_neighbours(mode, x.shape[axis], size, scale, align_corners, _real(x.dtype))
+                  for axis, size, scale in zip(range(-spatial, 0), out, scales)]
+        if providers.rows(made):
+            made = _in_c(providers.native.resize, made, [neighbours.forward for neighbours in wanted])
+        else:
+            for axis, neighbours in zip(range(-spatial, 0), wanted):
+                made = _forward_along(made, axis, neighbours)
         return made.astype(x.dtype, copy=False)
 
     return kernel
@@ -171,9 +181,13 @@ def upsample_backward(op: str, mode: str, spatial: int) -> Callable[..., Array]:
         scales = rest[1:] if corners else rest
         sizes = tuple(int(n) for n in input_size)[2:]
         made = _wide(grad)
-        for axis, size, scale in zip(range(-spatial, 0), sizes, scales):
-            neighbours = _neighbours(mode, size, grad.shape[axis], scale, align_corners, _real(grad.dtype))
-            made = _backward_along(made, axis, size, neighbours)
+        wanted = [_neighbours(mode, size, grad.shape[axis], scale, align_corners, _real(grad.dtype))
+                  for axis, size, scale in zip(range(-spatial, 0), sizes, scales)]
+        if providers.rows(made):
+            made = _in_c(providers.native.resize_back, made, [neighbours.backward for neighbours in wanted])
+        else:
+            for axis, size, neighbours in zip(range(-spatial, 0), sizes, wanted):
+                made = _backward_along(made, axis, size, neighbours)
         return made.astype(grad.dtype, copy=False)
 
     return kernel

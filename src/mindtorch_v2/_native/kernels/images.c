@@ -151,94 +151,176 @@ static PyObject *pool_mean_back(PyObject *self, PyObject *const *args, Py_ssize_
     Py_RETURN_NONE;
 }
 
-/* -- resizing: along the middle of (outer, count, inner), each position a weighted sum of some others -- */
+/* -- resizing: each position along an axis is a weighted sum of some others -- */
 
+/* `many` positions are made of `few`. `repeated`: each of them so often, one after the other, without weights. */
+typedef struct {
+    const int64_t *places;
+    const float *weights;
+    npy_intp taps, many, few, repeated;
+} Axis;
+
+/* Rows of some planes, and the numbers in a row; an axis without places stays as it is. */
 typedef struct {
     float *made;
-    const float *given, *weights;
-    const int64_t *places;
-    npy_intp taps, many, few, inner; /* `many` positions are made of `few` */
+    const float *given;
+    Axis rows, columns;
+    npy_intp planes;
+    int failed;
 } Resize;
 
+static inline __attribute__((always_inline)) void across_taps(const Axis *it, float *restrict to, const float *restrict from,
+                                                              npy_intp taps) {
+    for (npy_intp j = 0; j < it->many; j++) {
+        float sum = 0.0f;
+        for (npy_intp t = 0; t < taps; t++) sum += it->weights[t * it->many + j] * from[it->places[t * it->many + j]];
+        to[j] = sum;
+    }
+}
+
+static void across(const Axis *it, float *restrict to, const float *restrict from) {
+    if (it->repeated == 2) for (npy_intp i = 0; i < it->few; i++) to[2 * i] = to[2 * i + 1] = from[i];
+    else if (!it->weights) for (npy_intp j = 0; j < it->many; j++) to[j] = from[it->places[j]];
+    else if (it->taps == 2) across_taps(it, to, from, 2);
+    else across_taps(it, to, from, it->taps);
+}
+
+static void across_back(const Axis *it, float *restrict to, const float *restrict from) {
+    if (it->repeated == 2) {
+        for (npy_intp i = 0; i < it->few; i++) to[i] = 0.0f + from[2 * i] + from[2 * i + 1];
+        return;
+    }
+    memset(to, 0, sizeof(float) * (size_t)it->few);
+    for (npy_intp j = 0; j < it->many; j++)
+        for (npy_intp t = 0; t < it->taps; t++)
+            to[it->places[t * it->many + j]] += (it->weights ? it->weights[t * it->many + j] : 1.0f) * from[j];
+}
+
+/* Rows of all planes. A row is put together from some, and then spread. */
 static void resize_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Resize it = *(Resize *)work;
+    Resize *it = work;
+    const Axis *rows = &it->rows, *columns = &it->columns;
     (void)share;
-    for (ptrdiff_t o = begin; o < end; o++) {
-        const float *x = it.given + o * it.few * it.inner;
-        float *y = it.made + o * it.many * it.inner;
-        if (it.inner == 1) {
-            for (npy_intp j = 0; j < it.many; j++) {
-                float sum = 0.0f;
-                if (!it.weights) sum = x[it.places[j]];
-                else for (npy_intp t = 0; t < it.taps; t++) sum += it.weights[t * it.many + j] * x[it.places[t * it.many + j]];
-                y[j] = sum;
+    npy_intp width = columns->few;
+    float *sum = rows->weights && columns->places ? malloc(sizeof(float) * (size_t)width) : NULL;
+    if (rows->weights && columns->places && !sum) {
+        __atomic_store_n(&it->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    for (ptrdiff_t r = begin; r < end; r++) {
+        npy_intp plane = r / rows->many, j = r % rows->many;
+        const float *given = it->given + plane * rows->few * width;
+        float *to = it->made + r * columns->many;
+        if (rows->weights) {
+            float *restrict made = sum ? sum : to;
+            for (npy_intp t = 0; t < rows->taps; t++) {
+                const float *restrict from = given + rows->places[t * rows->many + j] * width;
+                float weight = rows->weights[t * rows->many + j];
+                if (!t) for (npy_intp i = 0; i < width; i++) made[i] = weight * from[i];
+                else for (npy_intp i = 0; i < width; i++) made[i] += weight * from[i];
             }
-            continue;
-        }
-        for (npy_intp j = 0; j < it.many; j++) {
-            float *restrict to = y + j * it.inner;
-            for (npy_intp t = 0; t < it.taps; t++) {
-                const float *restrict from = x + it.places[t * it.many + j] * it.inner;
-                if (!it.weights) {
-                    memcpy(to, from, sizeof(float) * (size_t)it.inner);
-                    continue;
-                }
-                float weight = it.weights[t * it.many + j];
-                if (!t) for (npy_intp i = 0; i < it.inner; i++) to[i] = weight * from[i];
-                else for (npy_intp i = 0; i < it.inner; i++) to[i] += weight * from[i];
-            }
+            if (sum) across(columns, to, sum);
+        } else if (rows->places && j && r > begin && rows->places[j] == rows->places[j - 1]) {
+            memcpy(to, to - columns->many, sizeof(float) * (size_t)columns->many);
+        } else {
+            const float *from = given + (rows->places ? rows->places[j] : j) * width;
+            if (columns->places) across(columns, to, from);
+            else memcpy(to, from, sizeof(float) * (size_t)width);
         }
     }
+    free(sum);
 }
 
+/* Planes. Rows are put together first, with as many columns as there are. */
 static void resize_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Resize it = *(Resize *)work;
+    Resize *it = work;
+    const Axis *rows = &it->rows, *columns = &it->columns;
     (void)share;
-    for (ptrdiff_t o = begin; o < end; o++) {
-        float *x = it.made + o * it.few * it.inner;
-        const float *y = it.given + o * it.many * it.inner;
-        memset(x, 0, sizeof(float) * (size_t)(it.few * it.inner));
-        for (npy_intp j = 0; j < it.many; j++)
-            for (npy_intp t = 0; t < it.taps; t++) {
-                float weight = it.weights ? it.weights[t * it.many + j] : 1.0f;
-                float *restrict to = x + it.places[t * it.many + j] * it.inner;
-                const float *restrict from = y + j * it.inner;
-                for (npy_intp i = 0; i < it.inner; i++) to[i] += weight * from[i];
-            }
+    npy_intp width = columns->many;
+    float *sums = rows->places && columns->places ? malloc(sizeof(float) * (size_t)(rows->few * width)) : NULL;
+    if (rows->places && columns->places && !sums) {
+        __atomic_store_n(&it->failed, 1, __ATOMIC_RELAXED);
+        return;
     }
+    for (ptrdiff_t p = begin; p < end; p++) {
+        const float *given = it->given + p * rows->many * width;
+        float *made = it->made + p * rows->few * columns->few, *sum = sums ? sums : made;
+        if (rows->places) {
+            memset(sum, 0, sizeof(float) * (size_t)(rows->few * width));
+            for (npy_intp j = 0; j < rows->many; j++)
+                for (npy_intp t = 0; t < rows->taps; t++) {
+                    float weight = rows->weights ? rows->weights[t * rows->many + j] : 1.0f;
+                    float *restrict to = sum + rows->places[t * rows->many + j] * width;
+                    const float *restrict from = given + j * width;
+                    for (npy_intp i = 0; i < width; i++) to[i] += weight * from[i];
+                }
+        }
+        if (columns->places)
+            for (npy_intp r = 0; r < rows->few; r++)
+                across_back(columns, made + r * columns->few, (rows->places ? sum : given) + r * width);
+    }
+    free(sums);
 }
 
-/* resize(given, axis, places, weights, size), resize_back: a new array that has `size` positions along an axis; places and
-   weights (taps, positions). None for what is left to others. */
+/* An axis of `length` positions, resized to a number of them: (places, weights or None, number), or None. What is wrong, or
+   NULL. */
+static const char *axis_of(PyObject *o, npy_intp length, int back, Axis *it) {
+    npy_intp size = length;
+    if (o == Py_None) {
+        it->many = it->few = length;
+        return NULL;
+    }
+    if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 3 || !is_array(PyTuple_GET_ITEM(o, 0), NPY_INT64, 2, 0) ||
+        !number_of(PyTuple_GET_ITEM(o, 2), &size) || size < 1)
+        return "expected places, weights and a number";
+    PyObject *places = PyTuple_GET_ITEM(o, 0), *weights = PyTuple_GET_ITEM(o, 1);
+    it->places = DATA(places), it->taps = DIM(places, 0), it->many = back ? length : size, it->few = back ? size : length;
+    if (DIM(places, 1) != it->many) return "expected a place for each position";
+    if (weights != Py_None) {
+        if (!is_array(weights, NPY_FLOAT, 2, 0) || DIM(weights, 0) != it->taps || DIM(weights, 1) != it->many)
+            return "expected a weight for each place";
+        it->weights = DATA(weights);
+    } else if (it->taps != 1) return "expected one place for each position";
+    it->repeated = it->weights || it->many % it->few ? 0 : it->many / it->few;
+    for (npy_intp i = 0; i < it->taps * it->many; i++) {
+        if (it->places[i] < 0 || it->places[i] >= it->few) return "a place is out of range";
+        if (it->repeated && it->places[i] != i / it->repeated) it->repeated = 0;
+    }
+    return NULL;
+}
+
+/* resize(given, axis, rows, columns), resize_back: a new array. Rows are an axis, and columns the last one if it is resized,
+   otherwise all after the rows. None for what is left to others. */
 static PyObject *resize_any(PyObject *const *args, Py_ssize_t count, int back) {
-    if (!counted(count, 5)) return NULL;
-    if (!is_of(args[0], NPY_FLOAT) || !is_of(args[2], NPY_INT64)) Py_RETURN_NONE;
+    if (!counted(count, 4)) return NULL;
+    if (!is_of(args[0], NPY_FLOAT)) Py_RETURN_NONE;
     PyArrayObject *given = (PyArrayObject *)args[0];
     int ndim = PyArray_NDIM(given), axis = dim_of(args[1], ndim);
-    npy_intp sizes[NPY_MAXDIMS], outer = 1, inner = 1, size;
-    if (axis < 0 || PyArray_NDIM((PyArrayObject *)args[2]) != 2 || !number_of(args[4], &size) || size < 1) Py_RETURN_NONE;
+    npy_intp sizes[NPY_MAXDIMS], width = 1;
+    Resize it = {.given = PyArray_DATA(given), .planes = 1};
+    if (axis < 0) Py_RETURN_NONE;
     for (int d = 0; d < ndim; d++) {
-        sizes[d] = d == axis ? size : PyArray_DIM(given, d);
-        if (d < axis) outer *= sizes[d];
-        else if (d > axis) inner *= sizes[d];
+        sizes[d] = PyArray_DIM(given, d);
+        if (d < axis) it.planes *= sizes[d];
+        else if (d > axis) width *= sizes[d];
     }
-    Resize it = {.given = PyArray_DATA(given), .places = DATA(args[2]), .taps = DIM(args[2], 0),
-                 .many = back ? PyArray_DIM(given, axis) : size, .few = back ? size : PyArray_DIM(given, axis), .inner = inner};
-    if (DIM(args[2], 1) != it.many) return wrong("expected a place for each position");
-    if (args[3] != Py_None) {
-        if (!is_array(args[3], NPY_FLOAT, 2, 0) || DIM(args[3], 0) != it.taps || DIM(args[3], 1) != it.many)
-            return wrong("expected a weight for each place");
-        it.weights = DATA(args[3]);
-    }
-    for (npy_intp i = 0; i < it.taps * it.many; i++)
-        if (it.places[i] < 0 || it.places[i] >= it.few) return wrong("a place is out of range");
+    const char *trouble = axis_of(args[2], sizes[axis], back, &it.rows);
+    if (!trouble) trouble = axis_of(args[3], width, back, &it.columns);
+    if (!trouble && it.columns.places && axis != ndim - 2) trouble = "expected columns after rows";
+    if (trouble) return wrong(trouble);
+    sizes[axis] = back ? it.rows.few : it.rows.many;
+    if (it.columns.places) sizes[ndim - 1] = back ? it.columns.few : it.columns.many;
     PyArrayObject *made = new_of(given, ndim, sizes);
     if (!made) return NULL;
     it.made = PyArray_DATA(made);
     images_calls[back ? CALLED_RESIZE_BACK : CALLED_RESIZE].calls++;
-    UNLOCKED(outer * it.many * inner > MANY, pool_run(back ? resize_back_share : resize_share, &it, outer,
-                                                      1 + SHARE / (it.many * it.inner + 1)));
-    return (PyObject *)made;
+    npy_intp large = it.rows.many * it.columns.many;
+    if (back) UNLOCKED(it.planes * large > MANY, pool_run(resize_back_share, &it, it.planes, 1 + SHARE / (large + 1)));
+    else UNLOCKED(it.planes * large > MANY,
+                  pool_run(resize_share, &it, it.planes * it.rows.many, 1 + SHARE / (it.columns.many + 1)));
+    if (!it.failed) return (PyObject *)made;
+    Py_DECREF(made);
+    return PyErr_NoMemory();
 }
 
 static PyObject *resize(PyObject *self, PyObject *const *args, Py_ssize_t count) {
