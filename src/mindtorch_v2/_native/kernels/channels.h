@@ -68,92 +68,97 @@ static void batch_norm_share(void *work, ptrdiff_t begin, ptrdiff_t end, int sha
     }
 }
 
-/* Images of one pixel: channels are columns of a matrix. Items are blocks of them. */
-enum { CHANNELS_AT_ONCE = 4 * LANES };
+/* Images of one pixel: channels are columns of a matrix. Stretches of them are read row by row, as they lie in memory;
+   additions to one column go through its rows in their order. */
+enum { CHANNELS_AT_ONCE = 512 };
 
-/* Each step through EACH does the same to `vectors` vectors side by side: additions need not wait for each other. */
-#define EACH _Pragma("GCC unroll 4") for (int k = 0; k < vectors; k++)
+/* FOUR and ONE add the columns `c` of four rows or one. */
+#define DOWN_THE_ROWS(FOUR, ONE)                                                                                       \
+    do {                                                                                                               \
+        ptrdiff_t i = 0;                                                                                               \
+        for (; i + 4 <= images; i += 4)                                                                                \
+            for (ptrdiff_t c = 0; c < wide; c++) FOUR;                                                                 \
+        for (; i < images; i++)                                                                                        \
+            for (ptrdiff_t c = 0; c < wide; c++) ONE;                                                                  \
+    } while (0)
+#define AT(X, I) (X)[(i + (I)) * step + c]
 
-INLINE void batch_norm_columns(const ChannelNorm *how, ptrdiff_t first, const int vectors) {
-    float count = (float)how->images;
-    ptrdiff_t left = how->channels - first, step = how->channels;
+static void column_sums(float *restrict sum, const float *restrict x, ptrdiff_t images, ptrdiff_t step, ptrdiff_t wide) {
+    DOWN_THE_ROWS(sum[c] = sum[c] + AT(x, 0) + AT(x, 1) + AT(x, 2) + AT(x, 3), sum[c] += AT(x, 0));
+}
+
+#define PART(I) (AT(x, I) - mean[c]) * (AT(x, I) - mean[c])
+static void column_squares(float *restrict sum, const float *restrict mean, const float *restrict x, ptrdiff_t images,
+                           ptrdiff_t step, ptrdiff_t wide) {
+    DOWN_THE_ROWS(sum[c] = sum[c] + PART(0) + PART(1) + PART(2) + PART(3), sum[c] += PART(0));
+}
+#undef PART
+
+#define PART(I) AT(g, I) * (AT(x, I) - mean[c])
+static void column_products(float *restrict sum, const float *restrict mean, const float *restrict g,
+                            const float *restrict x, ptrdiff_t images, ptrdiff_t step, ptrdiff_t wide) {
+    DOWN_THE_ROWS(sum[c] = sum[c] + PART(0) + PART(1) + PART(2) + PART(3), sum[c] += PART(0));
+}
+#undef PART
+#undef AT
+
+static void batch_norm_columns(const ChannelNorm *how, ptrdiff_t first, ptrdiff_t wide) {
+    ptrdiff_t images = how->images, step = how->channels;
     const float *x = how->given + first;
-    V mean[4], scale[4], shift[4];
+    float *mean = how->mean + first, *variance = how->variance + first, scale[CHANNELS_AT_ONCE], shift[CHANNELS_AT_ONCE];
     if (how->learns) {
-        V sum[4], squares[4];
-        EACH sum[k] = squares[k] = splat(0.0f);
-        for (ptrdiff_t i = 0; i < how->images; i++) EACH sum[k] += next(x + i * step + k * LANES, left);
-        EACH mean[k] = sum[k] / count;
-        for (ptrdiff_t i = 0; i < how->images; i++) EACH {
-            V d = next(x + i * step + k * LANES, left) - mean[k];
-            squares[k] += d * d;
-        }
-        EACH put(how->mean + first + k * LANES, mean[k], left);
-        EACH put(how->variance + first + k * LANES, squares[k] / count, left);
+        float sum[CHANNELS_AT_ONCE] = {0}, squares[CHANNELS_AT_ONCE] = {0};
+        column_sums(sum, x, images, step, wide);
+        for (ptrdiff_t c = 0; c < wide; c++) mean[c] = sum[c] / (float)images;
+        column_squares(squares, mean, x, images, step, wide);
+        for (ptrdiff_t c = 0; c < wide; c++) variance[c] = squares[c] / (float)images;
     }
-    EACH {
-        ptrdiff_t c = first + k * LANES;
-        mean[k] = next(how->mean + c, left), scale[k] = 1.0f / root(next(how->variance + c, left) + how->eps);
-        put(how->rstd + c, scale[k], left);
-        if (how->weight) scale[k] *= next(how->weight + c, left);
-        shift[k] = how->bias ? next(how->bias + c, left) : splat(0.0f);
+    for (ptrdiff_t c = 0; c < wide; c++) {
+        scale[c] = how->rstd[first + c] = 1.0f / sqrtf(variance[c] + how->eps);
+        if (how->weight) scale[c] *= how->weight[first + c];
+        shift[c] = how->bias ? how->bias[first + c] : 0.0f;
     }
-    for (ptrdiff_t i = 0; i < how->images; i++) EACH {
-        ptrdiff_t at = i * step + k * LANES;
-        put(how->made + first + at, (next(x + at, left) - mean[k]) * scale[k] + shift[k], left);
+    for (ptrdiff_t i = 0; i < images; i++) {
+        float *restrict to = how->made + i * step + first;
+        const float *restrict row = x + i * step;
+        for (ptrdiff_t c = 0; c < wide; c++) to[c] = (row[c] - mean[c]) * scale[c] + shift[c];
     }
 }
 
-static void batch_norm_columns_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    const ChannelNorm *how = work;
-    (void)share;
-    for (ptrdiff_t block = begin; block < end; block++) {
-        ptrdiff_t c = block * CHANNELS_AT_ONCE;
-        if (c + CHANNELS_AT_ONCE <= how->channels) batch_norm_columns(how, c, 4);
-        else for (; c < how->channels; c += LANES) batch_norm_columns(how, c, 1);
+static void batch_norm_columns_back(const ChannelNorm *how, ptrdiff_t first, ptrdiff_t wide) {
+    ptrdiff_t images = how->images, step = how->channels;
+    const float *x = how->given + first, *g = how->pull + first, *mean = how->mean + first;
+    float sum[CHANNELS_AT_ONCE] = {0}, product[CHANNELS_AT_ONCE] = {0}, scale[CHANNELS_AT_ONCE];
+    column_sums(sum, g, images, step, wide);
+    column_products(product, mean, g, x, images, step, wide);
+    for (ptrdiff_t c = 0; c < wide; c++) {
+        float rstd = how->rstd[first + c];
+        scale[c] = how->weight ? rstd * how->weight[first + c] : rstd;
+        how->weight_pull[first + c] = product[c] * rstd, how->bias_pull[first + c] = sum[c];
+        /* What the sums are needed for else: the slope and the level of the input's gradient. */
+        product[c] = how->learns ? -(product[c] / (float)images) * rstd * rstd * scale[c] : 0.0f;
+        sum[c] = how->learns ? -(sum[c] / (float)images) * scale[c] : 0.0f;
+    }
+    for (ptrdiff_t i = 0; i < images; i++) {
+        float *restrict to = how->made + i * step + first;
+        const float *restrict row = x + i * step, *restrict pull = g + i * step;
+        for (ptrdiff_t c = 0; c < wide; c++) to[c] = pull[c] * scale[c] + (row[c] - mean[c]) * product[c] + sum[c];
     }
 }
 
-INLINE void batch_norm_columns_back(const ChannelNorm *how, ptrdiff_t first, const int vectors) {
-    float count = (float)how->images;
-    ptrdiff_t left = how->channels - first, step = how->channels;
-    const float *x = how->given + first, *g = how->pull + first;
-    V mean[4], sum[4], product[4], scale[4], slope[4], base[4];
-    EACH mean[k] = next(how->mean + first + k * LANES, left), sum[k] = product[k] = splat(0.0f);
-    for (ptrdiff_t i = 0; i < how->images; i++) EACH {
-        ptrdiff_t at = i * step + k * LANES;
-        V here = next(g + at, left);
-        sum[k] += here, product[k] += here * (next(x + at, left) - mean[k]);
+/* Items are vectors of channels. */
+#define COLUMNS_SHARE(NAME)                                                                                            \
+    static void NAME##_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {                                  \
+        const ChannelNorm *how = work;                                                                                 \
+        (void)share;                                                                                                   \
+        ptrdiff_t last = least(end * LANES, how->channels);                                                            \
+        for (ptrdiff_t c = begin * LANES; c < last; c += CHANNELS_AT_ONCE) NAME(how, c, least(CHANNELS_AT_ONCE, last - c)); \
     }
-    EACH {
-        ptrdiff_t c = first + k * LANES;
-        V rstd = next(how->rstd + c, left);
-        scale[k] = rstd, slope[k] = base[k] = splat(0.0f);
-        if (how->weight) scale[k] *= next(how->weight + c, left);
-        put(how->weight_pull + c, product[k] * rstd, left), put(how->bias_pull + c, sum[k], left);
-        if (how->learns)
-            slope[k] = -(product[k] / count) * rstd * rstd * scale[k], base[k] = -(sum[k] / count) * scale[k];
-    }
-    for (ptrdiff_t i = 0; i < how->images; i++) EACH {
-        ptrdiff_t at = i * step + k * LANES;
-        put(how->made + first + at, next(g + at, left) * scale[k] + (next(x + at, left) - mean[k]) * slope[k] + base[k],
-            left);
-    }
-}
-
-static void batch_norm_columns_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    const ChannelNorm *how = work;
-    (void)share;
-    for (ptrdiff_t block = begin; block < end; block++) {
-        ptrdiff_t c = block * CHANNELS_AT_ONCE;
-        if (c + CHANNELS_AT_ONCE <= how->channels) batch_norm_columns_back(how, c, 4);
-        else for (; c < how->channels; c += LANES) batch_norm_columns_back(how, c, 1);
-    }
-}
+COLUMNS_SHARE(batch_norm_columns)
+COLUMNS_SHARE(batch_norm_columns_back)
 
 INLINE void by_columns(Share share, const ChannelNorm *how) {
-    pool_run(share, (void *)how, (how->channels + CHANNELS_AT_ONCE - 1) / CHANNELS_AT_ONCE,
-             1 + SHARE / 2 / (how->images * CHANNELS_AT_ONCE + 1));
+    pool_run(share, (void *)how, (how->channels + LANES - 1) / LANES, 1 + SHARE / 2 / (how->images * LANES + 1));
 }
 
 static void batch_norm(const ChannelNorm *how) {
