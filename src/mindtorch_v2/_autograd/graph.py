@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -213,8 +214,12 @@ class RemovableHandle:
             entries.pop(self.id, None)
 
     def __reduce__(self) -> Any:
-        # A handle that was sent to another process removes nothing there.
-        return RemovableHandle, ({},)
+        # A copy removes the hook from a table that was copied with it, such as that of a module.
+        return RemovableHandle, (OrderedDict(),), (self.hooks_ref, self.id, self.extra_dicts)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.hooks_ref, self.id, self.extra_dicts = state[0] or {}, state[1], tuple(*state[2:3])
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin
 from .._absent import refusing, refusing_class
 from ..futures import Future
 from ..nn.modules.module import Module
+from ..nn.parameter import is_lazy
 from . import annotations
 
 __all__ = ["Attribute", "Error", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning",
@@ -78,6 +79,11 @@ def _as_it_is(name: str, value: T) -> T:
 
 def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> T:
     """The function, class or module as it is. Warns once that nothing is compiled."""
+    waiting = [name for name, kept in (*obj.named_parameters(), *obj.named_buffers()) if is_lazy(kept)] if (
+        builtins.isinstance(obj, Module)) else []
+    if waiting:
+        raise RuntimeError(f"{type(obj).__name__!r} has uninitialized parameters {waiting}. Did you forget to run a "
+                           "forward pass?")
     return _as_it_is("script", obj)
 
 

@@ -118,7 +118,7 @@ class UninitializedTensorMixin:
     def materialize(self, shape: Any, device: DeviceLike = None, dtype: DType | None = None) -> None:
         """Give it a shape, undefined contents, and from now on the behaviour of an ordinary tensor."""
         me: Any = self
-        made = aten.empty(tuple(shape), dtype=me.dtype if dtype is None else dtype,
+        made = aten.empty(shape if isinstance(shape, int) else tuple(shape), dtype=me.dtype if dtype is None else dtype,
                           device=me.device if device is None else device)
         me._a = made._a
         me._st = made.shared()
@@ -178,11 +178,10 @@ def _refuse_use(name: str) -> Any:
 
 def _conversion(name: str) -> Any:
     def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tried = getattr(aten.empty(0, dtype=self.dtype, device=self.device), name)(*args, **kwargs)
-        return type(self)(self.requires_grad, tried.device, tried.dtype)
+        return getattr(self.data, name)(*args, **kwargs)
 
     convert.__name__ = name
-    convert.__doc__ = f"One without a shape that has the dtype and device that `Tensor.{name}` gives."
+    convert.__doc__ = f"A tensor without elements that has the dtype and device that `Tensor.{name}` gives."
     return convert
 
 
@@ -216,7 +215,9 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[ove
 
     def __new__(cls, requires_grad: bool = False, device: DeviceLike = None, dtype: DType | None = None,
                 persistent: bool = True) -> Any:
-        return _without_shape(cls, requires_grad, device, dtype)
+        made = _without_shape(cls, requires_grad, device, dtype)
+        made.persistent, made._is_buffer = persistent, True
+        return made
 
 
 def is_lazy(parameter: Any) -> bool:

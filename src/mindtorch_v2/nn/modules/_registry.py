@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from ..._dispatch.module_flag import Flag
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from ..parameter import Buffer, Parameter
@@ -62,9 +63,12 @@ class Registry:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name, make in HOOK_TABLES.items():
-            kept = self.__dict__.get(name, ())
-            if not isinstance(kept, make):
-                self.__dict__[name] = make(kept)
+            kept = self.__dict__.get(name)
+            if kept:
+                # It stays itself, because handles in the same file refer to it.
+                Flag.raised = Flag.hooks = True
+            elif not isinstance(kept, make):
+                self.__dict__[name] = make()
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
 

@@ -169,7 +169,9 @@ def _deep_copy(module: Module, memo: dict[int, Any]) -> Any:
 
 
 def _make_class(base: type) -> type:
-    contents = {"__getstate__": _refuse_pickling, "__deepcopy__": _deep_copy}
+    contents = {"__getstate__": _refuse_pickling}
+    if not hasattr(base, "__deepcopy__"):
+        contents["__deepcopy__"] = _deep_copy
     return type(f"Parametrized{base.__name__}", (base,), contents)
 
 

@@ -9,7 +9,7 @@ from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from ...nn.modules.module import Module
 from .. import functional as F
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
@@ -73,6 +73,9 @@ class SpectralNorm:
         weight = module._parameters[name]
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        if is_lazy(weight):
+            raise ValueError("The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the "
+                             "dummy forward before applying spectral normalization")
         with no_grad():
             rows, columns = made.reshape_weight_to_matrix(weight).shape
             u, v = (F.normalize(aten.normal_(weight.new_empty(size), 0, 1), dim=0, eps=eps)

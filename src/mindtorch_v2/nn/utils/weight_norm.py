@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._dispatch.namespace import aten
 from ...nn.modules.module import Module
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -32,6 +32,9 @@ class WeightNorm:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
         made = WeightNorm(name, dim)
         weight = getattr(module, name)
+        if is_lazy(weight):
+            raise ValueError("The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the "
+                             "dummy forward before applying weight normalization")
         del module._parameters[name]
         module.register_parameter(name + "_g", Parameter(aten.norm_except_dim(weight.data, 2, made.dim)))
         module.register_parameter(name + "_v", Parameter(weight.data))
