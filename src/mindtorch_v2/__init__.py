@@ -68,8 +68,8 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
     "_C", "_VF", "__config__", "__future__", "_custom_op", "_custom_ops", "_decomp", "_dynamo", "_environment",
-    "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_logging", "_prims", "_prims_common",
-    "_refs", "_subclasses", "_utils_internal",
+    "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_linalg_utils", "_lobpcg", "_logging",
+    "_lowrank", "_prims", "_prims_common", "_refs", "_subclasses", "_utils_internal",
     "_jit_internal", "_utils", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library",
     "linalg", "masked", "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim",
@@ -79,7 +79,7 @@ _SUBMODULES = frozenset({
 })
 _FROM_SUBMODULES = {"DispatchKey": "_library.keys", "DispatchKeySet": "_library.keys", "Tag": "_library.tags",
                     "_disable_dynamo": "_dynamo", "classes": "_classes", "load": "serialization",
-                    "save": "serialization",
+                    "lobpcg": "_lobpcg", "save": "serialization",
                     **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_serialization._record_files")}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",

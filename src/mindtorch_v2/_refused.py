@@ -46,7 +46,6 @@ FUNCTIONS: dict[str, str] = {
     SYMBOLIC: "sym_constrain_range sym_constrain_range_for_size sym_fresh_size while_loop",
     INTERNAL: """get_file_path prepare_multiprocessing_environment profiler_allow_cudagraph_cupti_lazy_reinit_cuda12
         thread_safe_generator""",
-    "{} is not supported: this runtime has no such eigenvalue solver": "lobpcg",
     REMOVED: "eig lstsq matrix_rank solve symeig",
 }
 CLASSES: dict[str, str] = {

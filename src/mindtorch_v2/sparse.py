@@ -38,8 +38,8 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
 def _refuse_layout(name: str, one: Tensor) -> None:
     if not isinstance(one._a, SparseArray) or one._a.layout != CSR:
         backend = "SparseCPU" if isinstance(one._a, SparseArray) else "CPU"
-        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{backend}' backend: it needs a "
-                                  "matrix of the layout torch.sparse_csr")
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{backend}' backend: it needs "
+                                  "a matrix of the layout torch.sparse_csr")
 
 
 def _layout_name(one: Tensor) -> str:

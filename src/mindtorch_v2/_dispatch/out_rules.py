@@ -15,7 +15,8 @@ from .._dtype import FROM_NUMPY
 from .promotion import check_cast, pretty
 
 _EXACT = """
-    _int_mm _log_softmax _softmax abs addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy
+    _int_mm
+    _log_softmax _softmax abs addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy
     avg_pool2d avg_pool3d baddbmm bitwise_not bmm bucketize ceil clamp clamp_max clamp_min complex conj_physical
     cross cummax cummin diag
     diagonal_copy dot expand_copy fft_ihfft float_power floor frac frexp gather gelu hardshrink heaviside histc

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import factorization as kernels
+from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
@@ -209,17 +210,18 @@ declare("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tens
 # -- few singular values by random projection ------------------------------------------------------------------------
 
 
-def _basis(a: Tensor, q: int, niter: int, mean: Any) -> Tensor:
+def get_approximate_basis(A: Tensor, q: int, niter: int | None = 2, M: Tensor | None = None) -> Tensor:
+    """A basis of what the largest singular vectors of `A`, or of `A - M`, span, approximately."""
     def centred(x: Any, turned: bool) -> Any:
         if turned:
-            made = aten.matmul(aten.mH(a), x)
-            return made if mean is None else made - aten.matmul(aten.mH(mean), x)
-        made = aten.matmul(a, x)
-        return made if mean is None else made - aten.matmul(mean, x)
+            made = aten.matmul(aten.mH(A), x)
+            return made if M is None else made - aten.matmul(aten.mH(M), x)
+        made = aten.matmul(A, x)
+        return made if M is None else made - aten.matmul(M, x)
 
-    start = aten.randn(a._a.shape[-1], q, dtype=a.dtype, device=a.device)
+    start = aten.randn(A._a.shape[-1], q, dtype=A.dtype, device=A.device)
     found = aten.linalg_qr(centred(start, False))[0]
-    for _ in range(niter):
+    for _ in range(2 if niter is None else niter):
         found = aten.linalg_qr(centred(found, True))[0]
         found = aten.linalg_qr(centred(found, False))[0]
     return found
@@ -233,7 +235,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     wide = A._a.shape[-2] < A._a.shape[-1]
     if wide:
         A, mean = aten.mH(A), None if mean is None else aten.mH(mean)
-    basis = _basis(A, count, 2 if niter is None else niter, mean)
+    basis = get_approximate_basis(A, count, niter, mean)
     small = aten.matmul(aten.mH(basis), A)
     if mean is not None:
         small = small - aten.matmul(aten.mH(basis), mean)
@@ -255,6 +257,10 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     if A.dtype.category < FLOAT:
         raise ValueError(f"input must have a floating point type, got {A.dtype}")
+    if center and isinstance(A._a, SparseArray):
+        # The matrix stays sparse: its mean is taken off each product.
+        total = aten.matmul(aten.mH(A), aten.ones(rows, 1, dtype=A.dtype, device=A.device))
+        return svd_lowrank(A, count, niter, aten.mH(total) / rows)
     if center:
         A = A - aten.mean(A, (-2,), keepdim=True)
     return svd_lowrank(A, count, niter)
