@@ -102,3 +102,22 @@ def test_bilinear(shape):
     lead = shape[:-1]
     check(lambda torch, x, y, w, b: torch.nn.functional.bilinear(x, y, w, b), data(*lead, 8), data(*lead, 6, seed=1),
           data(5, 8, 6), data(5), tolerance=1e-3)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_signs_of_zeros(count, dtype):
+    def signs(torch, x):
+        return torch.where(x.isnan(), 0.0, torch.copysign(torch.ones_like(x), x))
+
+    zeros = values(np.resize([-0.0, 0.0, 1.0], count), dtype)
+    for name in ("relu", "relu6", "elu", "selu", "celu", "hardtanh", "leaky_relu", "silu", "gelu", "tanh"):
+        check(lambda torch, x, name=name: signs(torch, getattr(torch.nn.functional, name)(x)), zeros, grad=False)
+    for name in ("relu_", "tanh_", "abs_", "neg_", "sqrt_"):
+        check(lambda torch, x, name=name: signs(torch, getattr(x.clone(), name)()), zeros, grad=False)
+    for name in ("mul", "div", "add", "sub"):
+        for number in (0.0, -0.0):
+            check(lambda torch, x, name=name, number=number: signs(torch, getattr(torch, name)(
+                x, torch.tensor(number, dtype=x.dtype))), zeros, grad=False)
+            check(lambda torch, x, name=name, number=number: signs(torch, getattr(torch, name)(
+                x[:, None] + torch.ones(2, dtype=x.dtype), torch.full((count, 1), number, dtype=x.dtype))), zeros, grad=False)

@@ -64,7 +64,12 @@ LARGE = 2048
 
 @elementwise(RELU)
 def _not_negative(a: Array, out: Array | None = None) -> Array:
-    return np.maximum(a, ZEROS[a.dtype], out=out)
+    return _not_below(a, ZEROS[a.dtype], out)
+
+
+def _not_below(a: Array, low: Array, out: Array | None) -> Array:
+    """The larger number, and of two zeros that of the array: NumPy takes the second one, of float16 the first."""
+    return np.maximum(a, low, out=out) if a.dtype == np.float16 else np.maximum(low, a, out=out)
 
 
 @step("aten::clamp_min")
@@ -164,7 +169,7 @@ def _hardtanh_into(a: Array, low: Any, high: Any, out: Array) -> Array:
 def _clamp_into(a: Array, low: Any, high: Any, out: Array) -> Array:
     if low <= high and a.dtype is FLOAT32 and (made := formula(CLAMP, a, None, low, high, out=out)) is not None:
         return made
-    return np.minimum(np.maximum(a, scalar_array(low, a.dtype), out=out), scalar_array(high, a.dtype), out=out)
+    return np.minimum(_not_below(a, scalar_array(low, a.dtype), out), scalar_array(high, a.dtype), out=out)
 
 
 def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
@@ -434,16 +439,13 @@ def elu(a: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
     """`scale * a` above zero, `scale * alpha * (exp(input_scale * a) - 1)` below."""
     if (made := formula(ELU, a, None, alpha * scale, scale, input_scale)) is not None:
         return made
-    t = scratch(np.minimum(a, ZEROS[a.dtype]))
+    t = scratch(np.minimum(ZEROS[a.dtype], a))
     if input_scale != 1:
         np.multiply(t, scalar_array(input_scale, a.dtype), t)
     np.expm1(t, t)
     np.multiply(t, scalar_array(alpha * scale, a.dtype), t)
-    # Of the two parts one is always 0.
-    positive = scratch(np.maximum(a, ZEROS[a.dtype]))
-    if scale != 1:
-        np.multiply(positive, scalar_array(scale, a.dtype), positive)
-    return np.add(t, positive, t)
+    np.multiply(a, scalar_array(scale, a.dtype), t, where=a > 0)
+    return t
 
 
 def elu_backward(grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, a: Array) -> Array:

@@ -9,7 +9,7 @@ INLINE V exponential_less_one(V x) {
     s = s * x + 1.0f / 24.0f;
     s = s * x + 1.0f / 6.0f;
     s = s * x + 0.5f;
-    return choose(absolute(x) < 0.35f, x + x * x * s, exponential(x) - 1.0f);
+    return with_sign(choose(absolute(x) < 0.35f, x + x * x * s, exponential(x) - 1.0f), x); /* -0 of -0 */
 }
 
 /* log(1 + x) for x >= 0: what was rounded off in 1 + x is added to the logarithm. */

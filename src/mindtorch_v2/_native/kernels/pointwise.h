@@ -38,7 +38,7 @@ INLINE V unary_of(enum Unary kind, V x) {
     case SILU: return x / (1.0f + exponential(-x));
     case GELU: return gelu(x);
     case GELU_TANH: return gelu_tanh(x);
-    case RELU: return choose(x <= 0.0f, splat(0.0f), x);
+    case RELU: return choose(x < 0.0f, splat(0.0f), x);
     case SQRT: return root(x);
     case NEG: return -x;
     case ABS: return absolute(x);

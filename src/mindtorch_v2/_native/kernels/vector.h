@@ -13,10 +13,12 @@ typedef float V __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t I __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef uint32_t U __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
-INLINE V splat(float x) { return (V){} + x; }
+/* Less zero and not plus: a compiler knows that it changes nothing, not even the sign of a zero. */
+INLINE V splat(float x) { return x - (V){}; }
 INLINE V load(const float *p) { return *(const V *)p; }
 INLINE void store(float *p, V x) { *(V *)p = x; }
 INLINE V choose(I mask, V yes, V no) { return (V)(((I)yes & mask) | ((I)no & ~mask)); }
+INLINE V with_sign(V x, V of) { return (V)((I)x | ((I)of & (int32_t)0x80000000)); } /* of a number that has it, or none yet */
 INLINE V absolute(V x) { return (V)((I)x & 0x7fffffff); }
 INLINE V larger(V a, V b) { return choose(a > b, a, b); }    /* b if either is NaN */
 INLINE V smaller(V a, V b) { return choose(a < b, a, b); }
@@ -138,10 +140,9 @@ INLINE V hyperbolic_tangent(V x) {
     p = p * s - 0.053947204f;
     p = p * s + 0.1333321f;
     p = p * s - 0.33333331f;
-    V near = x + x * s * p;
+    V near = size + size * s * p;
     V far = 1.0f - 2.0f / (exponential(smaller(size, splat(20.0f)) * 2.0f) + 1.0f);
-    far = (V)((I)far | ((I)x & (int32_t)0x80000000));
-    return choose(size < 0.625f, near, choose(x != x, x, far));
+    return choose(x != x, x, with_sign(choose(size < 0.625f, near, far), x));
 }
 
 INLINE V logistic(V x) { return 1.0f / (1.0f + exponential(-x)); }
@@ -165,8 +166,7 @@ INLINE V error_function(V x) {
     q = q * t - 0.63327241f;
     q = q * t - 0.12955204f;
     V far = 1.0f - exponential(q * t + 0.00018246049f - t);
-    far = (V)((I)far | ((I)x & (int32_t)0x80000000));
-    return choose(size < 0.97f, near, choose(x != x, x, far));
+    return choose(size < 0.97f, near, choose(x != x, x, with_sign(far, x)));
 }
 
 /* Four vectors of four numbers, exchanged: `to[i][j] = from[j][i]`, rows of both at the given distances. */
