@@ -64,19 +64,43 @@ def _totals(a: Array, axis: int) -> Array:
 @providers.direct("softmax")
 def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     """exp(a) / sum(exp(a)), with the maximum subtracted first if the exponentials would be too large or small."""
-    wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "softmax_lastdim_kernel_impl")
+    return _normalized(a, dim, half_to_float, False)
+
+
+@providers.direct("log_softmax")
+def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
+    """a - log(sum(exp(a))), with the maximum subtracted first if the exponentials would be too large or small."""
+    return _normalized(a, dim, half_to_float, True)
+
+
+def _normalized(a: Array, dim: int, half_to_float: bool, log: bool) -> Array:
+    """Softmax or its logarithm: by the kernel in C, or a few rows at a time, or along another dimension at once."""
+    wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim,
+                          "log_softmax_lastdim_kernel_impl" if log else "softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
     if axis == wide.ndim - 1:
         if providers.rows(wide):
             made = np.empty_like(wide)
-            providers.native.softmax(made, wide, False)
+            providers.native.softmax(made, wide, log)
             return _finish(made, a, half_to_float)
         if wide.size > FEW:
-            return _finish(_by_rows(wide, _softmax_rows), a, half_to_float)
-    made = _exponentials(wide, axis)
-    np.true_divide(made, add_reduce(made, axis, None, None, True), made)
-    return _finish(made, a, half_to_float)
+            return _finish(_by_rows(wide, _log_softmax_rows if log else _softmax_rows), a, half_to_float)
+    return _finish((_log_softmax_along if log else _softmax_along)(wide, axis), a, half_to_float)
+
+
+def _softmax_along(a: Array, axis: int) -> Array:
+    made = _exponentials(a, axis)
+    return np.true_divide(made, add_reduce(made, axis, None, None, True), made)
+
+
+def _log_softmax_along(a: Array, axis: int) -> Array:
+    if a.size > FEW and is_moderate(a):
+        made = np.exp(a)
+        return np.subtract(a, np.log(add_reduce(made, axis, None, None, True)), made)
+    made = a - maximum_reduce(a, axis, None, None, True)
+    made -= np.log(add_reduce(np.exp(made), axis, None, None, True))
+    return made
 
 
 def _by_rows(a: Array, function: Callable[[Array, Array], None]) -> Array:
@@ -100,28 +124,6 @@ def _log_softmax_rows(rows: Array, made: Array) -> None:
         return
     np.subtract(rows, maximum_reduce(rows, 1, None, None, True), made)
     made -= np.log(row_sums(np.exp(made)))[:, None]
-
-
-@providers.direct("log_softmax")
-def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
-    """a - log(sum(exp(a))), with the maximum subtracted first if the exponentials would be too large or small."""
-    wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "log_softmax_lastdim_kernel_impl")
-    if not a.size:
-        return _finish(wide.copy(), a, half_to_float)
-    if axis == wide.ndim - 1:
-        if providers.rows(wide):
-            made = np.empty_like(wide)
-            providers.native.softmax(made, wide, True)
-            return _finish(made, a, half_to_float)
-        if wide.size > FEW:
-            return _finish(_by_rows(wide, _log_softmax_rows), a, half_to_float)
-    if wide.size > FEW and is_moderate(wide):
-        made = np.exp(wide)
-        np.subtract(wide, np.log(add_reduce(made, axis, None, None, True)), made)
-    else:
-        made = wide - maximum_reduce(wide, axis, None, None, True)
-        made -= np.log(add_reduce(np.exp(made), axis, None, None, True))
-    return _finish(made, a, half_to_float)
 
 
 @providers.direct("softmax_back")

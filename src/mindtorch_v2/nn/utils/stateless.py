@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from ..._tensor import Tensor
 from ..modules.module import Module
-from ..parallel import DataParallel
 from ._named_member_accessor import NamedMemberAccessor
 
 __all__ = ["functional_call"]
+
+# Not imported here: it takes the profiler along, and nobody has such a module before it is loaded.
+_PARALLEL = __name__.replace("utils.stateless", "parallel.data_parallel")
 
 
 def _tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -72,7 +75,8 @@ def call_with(module: Module, parameters_and_buffers: Any, args: Any = None, kwa
         for one in parameters_and_buffers:
             merged.update(one)
         parameters_and_buffers = merged
-    if isinstance(module, DataParallel):
+    parallel = sys.modules.get(_PARALLEL)
+    if parallel is not None and isinstance(module, parallel.DataParallel):
         raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
     arguments = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(module, parameters_and_buffers, tie_weights, strict):
