@@ -225,7 +225,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for it."""
-        return self._rg or (self._of is not None and self._of[0]._rg)
+        return self._rg or (self._of is not None and self._of[0]._rg and type(self._st) is not InferenceShared)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -317,11 +317,11 @@ class Tensor(metaclass=TensorMeta):
     @property
     def _base(self) -> Tensor | None:
         """The tensor whose memory this one views, None if it is no view."""
-        return None if self._of is None else self._of[0]
+        return self._of[0] if self._of is not None and type(self._st) is not InferenceShared else None
 
     def _is_view(self) -> bool:
         """Whether this is a view that autograd knows of."""
-        return self._of is not None
+        return self._of is not None and type(self._st) is not InferenceShared
 
     def is_inference(self) -> bool:
         """Whether its memory was made in `inference_mode`."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 
 from .._backends.array import phantom, seen_through
+from .._backends.flipped import FlippedArray
 from .._dispatch.dispatch_modes import is_whole, tensors_in
 from .._dispatch.namespace import aten
 from .._dispatch.observer import tap
@@ -321,11 +322,26 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if unpack_dual(tensor).tangent is not None:
         raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
                            "level is not supported.")
+    if not _alike(tensor, tangent):
+        # Views of the tensor that reach beyond it are views of the tangent's memory too.
+        whole = aten.zeros(tensor.untyped_storage().nbytes() // tensor._a.dtype.itemsize, dtype=tensor.dtype,
+                           device=tensor.device)
+        window = aten.as_strided(whole, tensor.shape, tensor.stride(), tensor.storage_offset())
+        window = aten._conj(window) if tensor.is_conj() else window
+        tangent = aten.copy_(aten._neg_view(window) if tensor.is_neg() else window, tangent)
     dual = aten.alias(tensor)
     dual._a = Level.another(dual._a)
     LEVELS[-1].keep(dual, tangent)
     tap(LEVELS[-1], "tangents")
     return dual
+
+
+def _alike(tensor: Tensor, tangent: Tensor) -> bool:
+    """Whether a tangent can be kept as it is: its memory has the size and the meaning of its tensor's."""
+    if type(tensor._a) not in (ndarray, FlippedArray) or not tensor._a.size:
+        return True
+    return tensor.is_conj() == tangent.is_conj() and tensor.is_neg() == tangent.is_neg() and (
+        tensor.untyped_storage().nbytes() == tangent.untyped_storage().nbytes())
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

@@ -60,7 +60,19 @@ def _added(a: SparseArray, b: Any, alpha: Any = 1) -> Any:
         return compressed(_added(compressed(a, COO), compressed(b, COO), alpha), a.layout)
     values = np.concatenate([a.values, b.values * np.asarray(alpha, b.dtype)])
     both = SparseArray(np.concatenate([a.indices, b.indices], 1), values, a.shape, False)
-    return coalesce(both) if a.coalesced and b.coalesced else both
+    if not (_in_order(a) and _in_order(b)):
+        return both
+    merged = coalesce(both)
+    merged.coalesced = a.coalesced and b.coalesced
+    return merged
+
+
+def _in_order(a: SparseArray) -> bool:
+    """Whether positions are in row-major order, each once: then PyTorch merges the lists of two tensors."""
+    if a.coalesced:
+        return True
+    flat = np.ravel_multi_index(tuple(a.indices), a.shape[:len(a.indices)]) if a.values.shape[0] else np.zeros(0)
+    return bool((np.diff(flat) > 0).all())
 
 
 def _subtracted(a: SparseArray, b: Any, alpha: Any = 1) -> Any:

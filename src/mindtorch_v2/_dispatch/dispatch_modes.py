@@ -14,10 +14,10 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any
 
-from .._autograd.graph import detached
+from .._autograd.graph import detached, edge
 from .._autograd.inplace import bump, check_inplace
 from .._device import CPU
-from .._tensor import DISPATCHING, Tensor
+from .._tensor import DISPATCHING, Tensor, wrap_known
 from .autocast import casts
 from .autocast_lists import POLICIES
 from .codegen import PROMOTE_PAIR, PROMOTE_SCALAR
@@ -43,6 +43,12 @@ WHOLE = frozenset({
     "randint", "randint_like", "randn", "randn_like", "randperm", "range", "resize_", "resize_as_", "scalar_tensor",
     "slice_inverse", "squeeze_", "t_", "transpose_", "tril_indices", "triu_indices", "unsqueeze_", "zeros",
     "zeros_like"})
+
+
+# Those of them that have gradients, which come from their parts; and those that only change a tensor's geometry.
+BY_PARTS = frozenset({"_addmm_activation", "channel_shuffle", "cholesky_solve", "conj_physical_",
+                      "masked_scatter_backward", "polygamma_"})
+TURNING = frozenset({"as_strided_", "squeeze_", "t_", "transpose_", "unsqueeze_"})
 
 
 def is_whole(op: Op) -> bool:
@@ -116,8 +122,16 @@ class _Tap:
                  classes: list[Tensor]) -> Any:
         """The result returned for an op, with the history that the op gives it."""
         if op.namespace != "aten":
-            return self.ask(op, inplace, arguments, classes)  # gradients that a program registered are inside it
+            definition = getattr(op.composite, "__self__", None)
+            if definition is None or inplace:
+                return self.ask(op, inplace, arguments, classes)
+            return definition.answered(list(arguments.values()), lambda: self.ask(op, inplace, arguments, classes))
         state = THREAD.state
+        if state.grad and op.composite is not None and any(one.requires_grad for one in tensors):
+            if op.name in TURNING:
+                return self.turned(op, arguments, classes)
+            if op.name in BY_PARTS or op.name.startswith("_foreach_"):
+                return self.answered_by_parts(op, arguments, tensors, classes)
         recorded = state.grad and bool(op.formulas(inplace)) and any(one.requires_grad for one in tensors)
         if recorded and inplace:
             check_inplace(tensors[0])
@@ -141,6 +155,38 @@ class _Tap:
         finally:
             MINE.made = MINE.kept = None
         return delivered if inplace else with_history(made, delivered, tensors)
+
+    def turned(self, op: Op, arguments: dict[str, Any], classes: list[Tensor]) -> Any:
+        """A tensor becomes a view of itself: its history is that of a twin, which is on the same memory."""
+        tensor, *others = arguments.values()
+        check_inplace(tensor)
+        twin = wrap_known(tensor._a)
+        twin._rg, twin._edge = tensor._rg, edge(tensor)
+        with self.hidden():
+            compile_op(op)(twin, *others)
+        self.without_history(op, arguments, classes)
+        tensor._rg, tensor._edge = twin._rg, twin._edge
+        return tensor
+
+    def answered_by_parts(self, op: Op, arguments: dict[str, Any], tensors: list[Tensor],
+                          classes: list[Tensor]) -> Any:
+        """The result returned for an op whose gradient is that of its parts: they run too, and give the history."""
+        function = compile_op(op)
+        if op.name.endswith("_"):
+            return self.undisturbed(function, arguments)  # a change in place must not be made twice
+        made = self.without_history(op, arguments, classes)
+        with self.hidden():
+            delivered = function(**arguments)
+        return with_history(made, delivered, tensors)
+
+    def without_history(self, op: Op, arguments: dict[str, Any], classes: list[Tensor]) -> Any:
+        """What a mode or a class answers, below autograd."""
+        state = THREAD.state
+        enabled, state.grad = state.grad, False
+        try:
+            return self.ask(op, False, arguments, classes)
+        finally:
+            state.grad = enabled
 
     @staticmethod
     def hidden() -> DisableTorchDispatch:

@@ -151,8 +151,17 @@ class Definition:
         if self.formula is None:
             return self._undeclared(values) if self._is_implicit(key) is False else self._backend(values)
         if state.grad and any(tensor.requires_grad for tensor in self._tensors(values)):
-            return self._generated().call(values)
+            return self._generated().call(values, self.below)
         return self.below(values)
+
+    def answered(self, values: list[Any], answer: Callable[[], Any]) -> Any:
+        """A call that a dispatch mode answers: a registered derivative is above it."""
+        kernels = (f"Autograd{key_of(self._device(values))}", "Autograd")
+        if (self.formula is None or BELOW.level or not THREAD.state.grad
+                or any(name in self.kernels for name in kernels)
+                or not any(tensor.requires_grad for tensor in self._tensors(values))):
+            return answer()
+        return self._generated().call(values, lambda _: results(self.schema, answer()))
 
     def below(self, values: tuple[Any, ...] | list[Any]) -> Any:
         """Everything below autograd."""

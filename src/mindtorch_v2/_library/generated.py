@@ -50,8 +50,9 @@ class Layout:
 class Call:
     """What one call needs besides its tensors; passed along as the function's last argument."""
 
-    def __init__(self, values: Any, inputs: list[Any]) -> None:
+    def __init__(self, values: Any, inputs: list[Any], below: Callable[[Any], Any]) -> None:
         self.values = values
+        self.below = below  # computes the results from the values
         self.inputs = inputs
         self.layout = Layout(inputs)
         self.result_layout: Layout | None = None  # of several results, or None
@@ -66,7 +67,7 @@ def autograd_function(definition: Any) -> Any:
 
     def forward(ctx: Any, *args: Any) -> Any:
         call: Call = args[-1]
-        result = definition.below(call.values)
+        result = call.below(call.values)
         setup = definition.formula.setup_context
         if setup is not None:
             more = {"keyword_only_inputs": dict(zip(named, call.values[positional:], strict=True))} if named else {}
@@ -103,8 +104,8 @@ def autograd_function(definition: Any) -> Any:
                                f"{Layout(listed)} (return from backward), {layout} (inputs)")
         return (*Layout.flatten(listed, layout.sizes), None)
 
-    def call(values: Any) -> Any:
-        made = Call(values, definition.spread(values)[0])
+    def call(values: Any, below: Callable[[Any], Any]) -> Any:
+        made = Call(values, definition.spread(values)[0], below)
         if not has_lists:
             return generated.apply(*made.inputs, made)
         flat = generated.apply(*Layout.flatten(made.inputs, made.layout.sizes), made)

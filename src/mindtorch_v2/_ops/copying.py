@@ -23,6 +23,7 @@ from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_forma
 from .._moving import is_alone
 from .._shape import argument_missing, as_shape
 from .._storage import BorrowedShared, InferenceShared
+from .._storage import Shared
 from .._tensor import Tensor, alias, move, wrap
 
 declare(
@@ -174,10 +175,10 @@ declare("_local_scalar_dense(Tensor self) -> Scalar", composite=_local_scalar_de
 
 
 def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tensor:
-    if self.requires_grad:
-        raise RuntimeError("cannot resize variables that require grad")
     if type(self._st) is InferenceShared:
         check_inference(self)
+    elif self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
     shape, array = tuple(size), self._a
     if isinstance(array, SparseArray):
         raise NotImplementedError("Could not run 'aten::resize_' with arguments from the 'SparseCPU' backend: a sparse "
@@ -225,7 +226,10 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
         if HOOK["ALLOCATED"] is not None:
             HOOK["ALLOCATED"](fresh)
         move(self, fresh)
-        self._st = None
+        if type(self._st) is InferenceShared:
+            self._st = InferenceShared()
+        elif self._st is not None:
+            self._st = Shared(None, self._st.version)
     self._of = None
     bump(self)
     return self

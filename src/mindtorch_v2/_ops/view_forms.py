@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.inplace import bump, check_inplace
+from .._autograd.inplace import bump, check_inference, check_inplace
 from .._backends.cpu import view as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import OPS, Op, choose, declare
 from .._dispatch.state import THREAD
-from .._tensor import Tensor
+from .._tensor import InferenceShared, Tensor
 from .formulas import NOT_IMPLEMENTED, not_implemented
 
 # -- in-place: the tensor becomes its own view -----------------------------------------------------------------------
@@ -34,6 +34,8 @@ def become(tensor: Tensor, view: Tensor) -> Tensor:
 
 def _in_place(view: str) -> Callable[..., Tensor]:
     def apply(self: Tensor, *args: Any) -> Tensor:
+        if type(self._st) is InferenceShared:
+            check_inference(self)
         if THREAD.state.grad:
             check_inplace(self)
         return become(self, getattr(aten, view)(self, *args))

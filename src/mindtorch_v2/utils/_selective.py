@@ -39,7 +39,7 @@ Policy = Callable[..., Any]
 _AGAIN, _GONE = object(), object()
 
 
-class _Keeping(TorchDispatchMode):
+class _CachingTorchDispatchMode(TorchDispatchMode):
     """Notes the results of the forward that are to be kept."""
 
     def __init__(self, policy: Policy, kept: dict[Any, list[Any]]) -> None:
@@ -59,7 +59,7 @@ class _Keeping(TorchDispatchMode):
         return made
 
 
-class _Kept(TorchDispatchMode):
+class _CachedTorchDispatchMode(TorchDispatchMode):
     """Returns kept results instead of running their ops again."""
 
     def __init__(self, policy: Policy, kept: dict[Any, list[Any]], allow_mutation: bool) -> None:
@@ -110,7 +110,9 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
         ops = policy_fn_or_list
         for op in ops:
             if not hasattr(op, "_schema"):
-                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.")
+                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}."
+                                 + (" Please update the OpOverloadPacket to a specific OpOverload."
+                                    if hasattr(op, "overloads") else ""))
 
         def policy(context: Any, func: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if func in ops else CheckpointPolicy.PREFER_RECOMPUTE
@@ -119,4 +121,4 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept: dict[Any, list[Any]] = defaultdict(list)
-    return _Keeping(policy, kept), _Kept(policy, kept, allow_cache_entry_mutation)
+    return _CachingTorchDispatchMode(policy, kept), _CachedTorchDispatchMode(policy, kept, allow_cache_entry_mutation)

@@ -19,7 +19,13 @@ from ..amp.autocast_mode import renewed
 from ..nn.modules.container import Sequential
 from ._pytree import arg_tree_leaves
 from ._recompute import CheckpointError, Frame, set_checkpoint_early_stop
-from ._selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+from ._selective import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    _CachedTorchDispatchMode,
+    _CachingTorchDispatchMode,
+    create_selective_checkpoint_contexts,
+)
 
 REENTRANT_ADVICE = ("use_reentrant=False is recommended, but if you need to preserve the current default behavior, you "
                     "can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
