@@ -28,13 +28,15 @@ def deprecated() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         @functools.wraps(function)
         def old(*args: Any, **kwargs: Any) -> Any:
-            warnings.warn(f"{function.__name__[1:]} is deprecated, use {function.__name__}", UserWarning,
+            warnings.warn(f"{function.__name__[1:]} is DEPRECATED, please use {function.__name__}", UserWarning,
                           stacklevel=2)
             return function(*args, **kwargs)
 
         name = function.__name__[1:]
         old.__name__, old.__qualname__ = name, function.__qualname__.replace(function.__name__, name)
         space = sys.modules[function.__module__]
+        if hasattr(space, name):
+            raise RuntimeError(f"Cannot create alias {name!r} -> symbol already exists in {space.__name__}")
         setattr(space, name, old)
         return function
 

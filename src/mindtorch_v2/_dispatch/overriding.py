@@ -38,6 +38,10 @@ STATE = _State()
 ACTIVE: list[Any] = []
 
 
+# One entry once there are instances of classes that take functions over.
+CLASSES: list[bool] = []
+
+
 def faces() -> Any:
     """The module that makes public functions ask; most programs never load it."""
     return importlib.import_module(f"{PACKAGE}._faces")
@@ -45,6 +49,8 @@ def faces() -> Any:
 
 def arm(for_good: bool) -> None:
     """Make the public functions ask, permanently or until the last mode is left."""
+    if for_good and not CLASSES:
+        CLASSES.append(True)
     faces().FACES.arm(for_good)
 
 
@@ -205,6 +211,13 @@ def offer(function: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[s
     listed = "\n".join(refused)
     raise TypeError(f"Multiple dispatch failed for '{faces().name_of(function)}'; all __torch_function__ handlers "
                     f"returned NotImplemented:\n\n{listed}")
+
+
+def offered_op(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: FrameType) -> tuple[Any] | None:
+    """The answer, in a tuple, of a mode or a class to a call of an object of `torch.ops`; None if nobody takes it."""
+    mode = bool(STATE.modes) and not STATE.all_off
+    asked = [] if STATE.classes_off else overriders(flat((*args, *kwargs.values())))
+    return (offer(op, asked, args, kwargs),) if (asked or mode) and not is_internal(caller) else None
 
 
 def default_override(cls: type, function: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),

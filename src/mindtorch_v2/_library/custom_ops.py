@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from .._dispatch.overriding import ACTIVE, CLASSES, offered_op
 from . import table
 from .definition import EXPLICIT, Definition, device_place
 from .generated import Formula
@@ -89,6 +91,10 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if ACTIVE or CLASSES:
+            answer = offered_op(self._opoverload, args, kwargs, sys._getframe(1))
+            if answer is not None:
+                return answer[0]
         return self._current()(*args, **kwargs)
 
     def _current(self) -> Definition:

@@ -191,9 +191,9 @@ class Definition:
                     if isinstance(tensor, Tensor):
                         bump(tensor)
         where = self._device(values)
-        if where == "meta" and (self.fake is not None or self.missing_fake):
-            return results(self.schema, self._call(self._fake_kernel(), values))
         kernel = self._kernel(key_of(where))
+        if where == "meta" and (self.fake is not None or (self.missing_fake and "Meta" not in self.kernels)):
+            return results(self.schema, self._call(self._fake_kernel(), values))
         if kernel is None:
             self._complain(where)
         level, BELOW.level = BELOW.level, 0

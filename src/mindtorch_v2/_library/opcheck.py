@@ -68,7 +68,8 @@ def _test_fake(definition: Definition, args: Any, kwargs: Any) -> None:
         raise AssertionError(f"number of outputs: {len(fake)} without data, {len(real)} with")
     for one, other in zip(fake, real, strict=True):
         if one.shape != other.shape or one.dtype != other.dtype:
-            raise AssertionError(f"Shapes {one.shape} and {other.shape}, dtypes {one.dtype} and {other.dtype} of the "
+            raise AssertionError("found mismatched tensor metadata: "
+                                 f"Shapes {one.shape} and {other.shape}, dtypes {one.dtype} and {other.dtype} of the "
                                  "op without data and with it are not equal!")
 
 
@@ -84,6 +85,9 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     """Test an op with sample arguments; the tests of PyTorch's compiler are reported as skipped."""
     definition = getattr(op, "_definition", None)
     if definition is None:
+        if not hasattr(op, "_overloadname"):
+            raise ValueError("opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. "
+                             f"torch.ops.aten.sin.default, got {type(op)}")
         definition = table.find(op.name())
         if definition is None:
             raise NotImplementedError(f"opcheck: {op.name()} is not an op of the program's own")
@@ -91,7 +95,7 @@ def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     outcome: dict[str, str] = {}
     for name in names:
         if name not in TESTS:
-            raise ValueError(f"opcheck(op, ..., test_utils={test_utils}), expected test_utils to be subset of "
+            raise ValueError(f"opcheck(op, ..., test_utils={tuple(names)}), expected test_utils to be subset of "
                              f"{tuple(TESTS)} but it was not")
         test = TESTS[name]
         if test is None:

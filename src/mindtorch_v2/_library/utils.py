@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .._tensor import Tensor
 from .schema import parse
 
-__all__ = ["has_kwarg_only_args", "has_kwarg_only_tensors", "is_functional_schema", "iter_tensors",
-           "mutates_and_returns_first_arg", "parse_namespace", "zip_schema"]
+__all__ = ["has_kwarg_only_args", "has_kwarg_only_tensors", "is_builtin", "is_functional_schema", "iter_tensors",
+           "lookup_op", "mutates_and_returns_first_arg", "parse_namespace", "zip_schema"]
+
+
+def lookup_op(qualname: str) -> Any:
+    """The overload that `ns::name` or `ns::name.overload` names."""
+    namespace, name = parse_namespace(qualname)
+    packet, _, overload = name.partition(".")
+    ops = importlib.import_module(f"{__name__.partition('.')[0]}.ops")
+    return getattr(getattr(ops.namespace(namespace), packet), overload or "default")
+
+
+def is_builtin(op: Any) -> bool:
+    """Whether an op is of the table, not a program's own."""
+    return op.namespace in ("aten", "prim", "prims")
 
 
 def parse_namespace(qualname: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from both import outcome, rows, same
+from both import ours, outcome, rows, same, theirs
 
 import mindtorch_v2._faces as faces
 
@@ -411,3 +411,36 @@ def redispatched(torch: Any) -> Any:
 @pytest.mark.parametrize("program", [converted_modules, redispatched])
 def test_programs_with_subclasses(program: Any) -> None:
     same(program)
+
+
+@pytest.mark.parametrize("module", [ours, theirs], ids=["ours", "pytorch"])
+def test_objects_of_torch_ops_are_offered(module):
+    """A mode and a class see the op that was called, not what its kernel calls."""
+    seen = []
+
+    class Watch(module.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Own(module.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    library = module.library.Library("offered", "FRAGMENT")
+    library.define("plain(Tensor x) -> Tensor")
+    library.impl("plain", lambda x: x.sin(), "CPU")
+    made = module.library.custom_op("offered::made", lambda x: x.clone(), mutates_args=(),
+                                    schema="(Tensor x) -> Tensor")
+    calls = [module.ops.offered.plain, module.ops.offered.plain.default, module.ops.aten.sin,
+             module.ops.aten.sin.default, made]
+    plain = module.ones(1)
+    with Watch():
+        for call in calls:
+            call(plain)
+    own = module.ones(1).as_subclass(Own)
+    assert [type(call(own)) for call in calls] == [Own] * 5
+    names = ["offered.plain", "offered.plain.default", "aten.sin", "aten.sin.default", "offered.made.default"]
+    assert seen == names * 2

@@ -78,11 +78,11 @@ def collate(batch: Any, *, collate_fn_map: Table | None = None) -> Any:
         return _like_mapping(first, {key: collate([sample[key] for sample in batch], collate_fn_map=table)
                                      for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return kind(*(collate(list(column), collate_fn_map=table) for column in zip(*batch, strict=True)))
+        return kind(*(collate(column, collate_fn_map=table) for column in zip(*batch, strict=True)))
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        columns = [collate(list(column), collate_fn_map=table) for column in zip(*batch, strict=True)]
+        columns = [collate(column, collate_fn_map=table) for column in zip(*batch, strict=True)]
         return columns if isinstance(first, tuple) else _like_sequence(first, columns)
     raise TypeError(_refusal(kind))
 
