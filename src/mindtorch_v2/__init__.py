@@ -130,7 +130,7 @@ def _is_function(name: str) -> bool:
 def _called(name: str, function: Any) -> Any:
     """An op's function under its public name: programs compare it, and pickles find the function by it."""
     function.__module__ = f"{__name__}.functional" if name in _SECOND_NAMES else __name__
-    if not _is_public(function.__name__, "f"):  # its own name in its file
+    if not _is_public(function.__qualname__, "f"):  # its own name in its file
         function.__name__ = function.__qualname__ = name
     return function
 

@@ -33,6 +33,7 @@ from ._dispatch.steps import step
 from ._dlpack import DLDeviceType, exported
 from ._dtype import DefaultDtype, DType, dtype, uint8
 from ._legacy import typename
+from ._library.fact_ops import let_answer
 from ._memory_format import MemoryFormat
 from ._moving import share
 from ._shape import numel
@@ -322,9 +323,6 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if cls not in DISPATCHING:
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-    if dispatch_sizes_strides_policy is not None or dispatch_layout:
-        raise NotImplementedError("torch.Tensor._make_wrapper_subclass: a class cannot answer for its instances' "
-                                  "sizes, strides or layout")
     kind = (DefaultDtype.value if dtype is None else dtype).np
     shape = tuple(int(n) for n in size)
     steps = None if strides is None else tuple(int(s) * kind.itemsize for s in strides)
@@ -335,6 +333,11 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
     made = wrap_as(cls, hollow(shape, kind, steps, offset, resolved(as_device("cpu" if device is None else device)),
                                nbytes if storage_size is None else storage_size))
     made.requires_grad = requires_grad
+    policies = (dispatch_sizes_strides_policy, "device" if dispatch_device else None,
+                "layout" if dispatch_layout else None)
+    for policy in policies:
+        if policy is not None:
+            let_answer(made, policy)
     return made
 
 

@@ -334,6 +334,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
                                f"{type(self).__name__}.")
         memo[id(self)] = made
         made._rg = self._rg
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return made
     alone = isinstance(self._a, (FlippedArray, SparseArray)) or not device_of(self._a).has_data
     made = wrap_as(type(self), device_of(self._a).clone(self._a)) if alone else _with_copied_storage(self, memo)

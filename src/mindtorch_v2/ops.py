@@ -24,6 +24,7 @@ from ._library import table
 from ._library.absent_ops import ABSENT, ABSENT_OVERLOADS, absent
 from ._library.custom_ops import OVERLOAD
 from ._library.definition import Definition
+from ._library.fact_ops import FACTS, fact_op
 from ._library.schema import FunctionSchema, of_op
 from ._ops.indexing import as_indices
 
@@ -225,6 +226,8 @@ class _OpNamespace(ModuleType):
     def __getattr__(self, name: str) -> OpOverloadPacket:
         space = self.__dict__["name"]
         own = name in table.DEFINITIONS.get(space, {})
+        if not own and (space, name) in FACTS:
+            return fact_op(space, name)  # type: ignore[return-value]
         if not own and (space != "aten" or not (known(name) or (load_late(name) and known(name)))):
             if space == "aten" and name in ABSENT:
                 return absent(name)  # type: ignore[return-value]

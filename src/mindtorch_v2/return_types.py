@@ -7,6 +7,7 @@ True
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ._dispatch.namespace import load_late
@@ -39,6 +40,8 @@ def __getattr__(name: str) -> Any:
     plain = name.removesuffix("_out")
     if plain in FIELDS and (plain == name or plain not in WITHOUT_OUT):
         return named(name, FIELDS[plain])
+    if name == "all_return_types":
+        return [getattr(sys.modules[__name__], one) for one in FIELDS]
     load_late(name)
     if name in RESULT_TYPES:
         return RESULT_TYPES[name]

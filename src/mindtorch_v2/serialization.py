@@ -96,13 +96,13 @@ class _Describer:
         if tensor.device.type == "meta":
             record = StorageRecord("", tensor.dtype.name, "meta", np.empty(0, numpy_dtype(tensor.dtype.name)))
             return TensorRecord(record, 0, tuple(tensor._a.shape), tuple(tensor.stride()), bool(obj.requires_grad),
-                                isinstance(obj, Parameter))
+                                issubclass(type(obj), Parameter))
         storage = tensor.untyped_storage()
         known = self.storages.get(self.key(storage, tensor.dtype.name))
         data = storage.bytes().view(tensor._a.dtype) if known is None else known[0].data
         record = self.storage(storage, tensor.dtype.name, data)
         return TensorRecord(record, tensor.storage_offset(), tuple(tensor._a.shape), tuple(tensor.stride()),
-                            bool(obj.requires_grad), isinstance(obj, Parameter), is_conj=tensor.is_conj(),
+                            bool(obj.requires_grad), issubclass(type(obj), Parameter), is_conj=tensor.is_conj(),
                             is_neg=tensor.is_neg())
 
 

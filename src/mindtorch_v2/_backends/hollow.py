@@ -12,9 +12,9 @@ from .base import BY_ARRAY, Device
 
 
 class HollowArray(DeviceArray):
-    """The geometry of such a tensor."""
+    """The geometry of such a tensor, and the facts that its class is asked about instead."""
 
-    __slots__ = ()
+    __slots__ = ("asked",)
 
 
 def hollow(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None, offset: int, where: device,

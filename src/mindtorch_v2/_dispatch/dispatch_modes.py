@@ -142,6 +142,8 @@ class _Tap:
             made = self.ask(op, inplace, arguments, classes)
         finally:
             state.grad = enabled
+        if made is None and op.schema.returns:
+            return None  # there is nothing to have a history
         if inplace:
             made = tensors[0]
         if not recorded:

@@ -23,8 +23,6 @@ ABSENT = {
     "_scaled_dot_product_flash_attention_backward": "a kernel of CUDA devices",
     "_sparse_addmm": "use torch.sparse.addmm", "_sparse_mm_reduce_impl": "use torch.sparse.mm",
     "sym_constrain_range": "sizes are numbers here", "sym_constrain_range_for_size": "sizes are numbers here",
-    "sym_size": "sizes are numbers here", "sym_stride": "sizes are numbers here",
-    "sym_numel": "sizes are numbers here", "sym_storage_offset": "sizes are numbers here",
 }
 # Overloads of ops that exist here in other forms.
 ABSENT_OVERLOADS = {"mm": ("dtype", "dtype_out"), "sort": ("values", "values_stable"), "to": ("other", "device"),

@@ -16,6 +16,7 @@ DispatchKey = enum.Enum("DispatchKey", """Undefined CompositeExplicitAutogradNon
     FuncTorchDynamicLayerBackMode FuncTorchBatchedDecomposition FuncTorchBatched FuncTorchVmapMode FuncTorchGradWrapper
     PythonDispatcher PreDispatch Functionalize AutocastCPU AutocastMPS AutocastXPU AutocastHPU AutocastIPU AutocastCUDA
     AutocastPrivateUse1 CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta
+    NestedTensor Sparse SparseCsr Quantized Dense
     SparseCPU SparseCUDA SparseCsrCPU SparseCsrCUDA QuantizedCPU QuantizedCUDA NestedTensorCPU NestedTensorCUDA
     AutogradCPU AutogradCUDA AutogradXLA AutogradMPS AutogradXPU AutogradHPU AutogradLazy AutogradMTIA AutogradMeta
     AutogradPrivateUse1""", module="torch._C")

@@ -139,7 +139,8 @@ _named_conversions()
 
 
 @choose("type", where="m")
-def type_(self: Tensor, dtype: DType | None = None, non_blocking: bool = False) -> Any:
+def type_(self: Tensor, dtype: DType | None = None, non_blocking: bool = False, *,
+          memory_format: MemoryFormat | None = None) -> Any:
     """The old-style type name, or a conversion."""
     if dtype is None:
         where = "" if self.device.type == "cpu" else f"{self.device.type}."
@@ -151,16 +152,17 @@ def type_(self: Tensor, dtype: DType | None = None, non_blocking: bool = False) 
             raise ValueError(f"invalid type: '{dtype}'")
         kind = next(d for d in FROM_NUMPY.values() if d.name == names[name])
         where = package.partition(".")[2] or "cpu"
-        return to(self, self.device if self.device.type == where else where, kind)
+        return to(self, self.device if self.device.type == where else where, kind, memory_format=memory_format)
     if isinstance(dtype, type):
         # An old tensor class: `torch.Tensor` stands for the default dtype, `torch.LongTensor` says its own.
         kind = DefaultDtype.value if dtype is Tensor else getattr(dtype, "dtype", None)
         if isinstance(kind, dtype_type):
             where = "cpu" if dtype is Tensor else dtype.where
-            return to(self, self.device if self.device.type == where else where, kind)
+            return to(self, self.device if self.device.type == where else where, kind, memory_format=memory_format)
+        raise ValueError(f"invalid type: '{dtype.__name__}'")
     if not isinstance(dtype, dtype_type):
         raise TypeError("dtype must be a type, str, or dtype object")
-    return to(self, dtype)
+    return to(self, dtype, memory_format=memory_format)
 
 
 TYPE_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",

@@ -142,8 +142,13 @@ def transform_subclass(t: Any, callback: Callable[[str, Tensor], Any], outer_siz
 
 
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """What a class returns for an op: for one that writes to an argument, that argument itself."""
+    """What a class returns for an op: of one that writes to an argument, that argument itself; a view is on the same
+    storage as its argument."""
     schema = func._schema
+    if func.is_view and args and isinstance(args[0], Tensor):
+        for one in out if isinstance(out, (list, tuple)) else [out]:
+            if isinstance(one, Tensor):
+                one.shared().storage = args[0].untyped_storage()
     named = dict(zip((one.name for one in schema.arguments), args))
     named.update(kwargs or {})
     written = {tuple(sorted(one.alias_info.before_set)): named.get(one.name) for one in schema.arguments
