@@ -531,7 +531,8 @@ def _check_tangent(output: Tensor, tangent: Tensor, args: tuple[Any, ...], tange
                                    "not returning a view.")
             if tangent._of[0] is not (given if given._of is None else given._of[0]):
                 of = "the given grad input" if given._of is None else "the same base as the given grad input"
-                raise RuntimeError(f"A custom Function is returning a view but the jvp is not returning a view of {of}.")
+                raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of "
+                                   f"{of}.")
 
 
 def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:

@@ -413,7 +413,9 @@ class Writer(GraphWriter):
                 tests, _, enabled = self.needs_grad().rpartition(" and ")
                 if self.schema.name == "view":
                     tests += " and r_.dtype in FLOAT_DTYPES"  # the same bytes as integers have no gradient
-                self.add(3, f"if {tests}:", f"    if {enabled}:")
+                # In normal mode too, a view of memory that was made in inference mode has no history.
+                self.add(3, f"if {tests}:",
+                         f"    if {enabled} and not (INFERENCE_SEEN and type(v0._st) is InferenceShared):")
                 self.record(5)
                 if self.schema.returns == ("Tensor",):
                     # Later in-place changes of it raise an error, because they would not be recorded.

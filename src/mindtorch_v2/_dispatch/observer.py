@@ -138,8 +138,8 @@ def tap(listener: Any, place: str = "trace") -> None:
     `listener.takes()` says whether it will run the op that asks; then `listener.run(op, inplace, arguments)` runs it by
     calling the op's function again. `listener.enter(event id, sequence number, given values)`, for a backward function
     also with its node, returns an object whose `leave()` is called at the end of the span. Without a recorder the
-    events of ops go nowhere. There is one place each for anomaly detection, tangents, code that takes ops over, and an
-    execution trace; each passes what it does not take to the next, its `under`.
+    events of ops go nowhere. There is one place each for anomaly detection, `vmap`, tangents, code that takes ops over,
+    and an execution trace; each passes what it does not take to the next, its `under`.
     """
     _TAPS[place] = listener
     chain = [one for one in _TAPS.values() if one is not None]
@@ -149,7 +149,7 @@ def tap(listener: Any, place: str = "trace") -> None:
     HOOK["OBSERVING"] = HOOK["TAP"] is not None or _RECORDING[0]
 
 
-_TAPS: dict[str, Any] = {"anomaly": None, "tangents": None, "dispatch": None, "trace": None}  # outermost first
+_TAPS: dict[str, Any] = dict.fromkeys(("anomaly", "vmap", "tangents", "dispatch", "trace"))  # outermost first
 
 
 def as_one() -> Any:

@@ -22,8 +22,7 @@ from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format, preserve_format
 from .._moving import is_alone
 from .._shape import argument_missing, as_shape
-from .._storage import BorrowedShared, InferenceShared
-from .._storage import Shared
+from .._storage import BorrowedShared, InferenceShared, Shared
 from .._tensor import Tensor, alias, move, wrap
 
 declare(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from .._dispatch.namespace import aten
@@ -16,18 +17,33 @@ from .._dispatch.state import THREAD
 from .._random import StreamStates
 from .._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
+from .mapped import MAPPED, first_example
 
 RANDOMNESS = ("error", "different", "same")
+
+
+def check_randomness(randomness: str) -> None:
+    """Refuse what `randomness` cannot be."""
+    if randomness not in RANDOMNESS:
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+
+
+def check_not_drawn(before: StreamStates, randomness: str) -> None:
+    """Refuse random numbers where every example would need its own, or all the same."""
+    if randomness == "error" and before.were_drawn_from():
+        raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the 'same' "
+                           "or 'different' randomness flags on vmap or perform the randomness operation out of vmap")
 
 
 class _Mismatch(Exception):
     """Dimensions are given in another structure than the values."""
 
 
-def _spread(dims: Any, tree: Any) -> list[Any]:
+def _spread(given: Any, tree: Any) -> list[Any]:
     """The dimension of every leaf; one that is given for a whole part of the tree holds for all its leaves."""
-    if dims is None or isinstance(dims, int):
-        return [dims] * len(tree_flatten(tree)[0])
+    if not isinstance(given, (tuple, list, dict)):
+        return [given] * len(tree_flatten(tree)[0])
+    dims: Any = given
     if type(dims) is not type(tree) or len(dims) != len(tree):
         raise _Mismatch
     if isinstance(dims, dict):
@@ -68,7 +84,8 @@ class _Batch:
                                  f"{leaf.dim()} so expected in_dim to satisfy -{leaf.dim()} <= in_dim < {leaf.dim()}.")
         sizes = [leaf.shape[dim] for leaf, dim in zip(self.leaves, self.dims, strict=True) if dim is not None]
         if not sizes:
-            raise ValueError(f"{call}at least one input needs a dimension to map over, but all in_dims are None")
+            raise ValueError("vmap: Expected at least one Tensor to vmap over: at least one input needs a dimension, "
+                             "but all in_dims are None")
         if len(set(sizes)) > 1:
             raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
                              f"{sizes} for the mapped dimension")
@@ -78,6 +95,10 @@ class _Batch:
         """The tensors that all examples have in common."""
         return [leaf for leaf, dim in zip(self.leaves, self.dims, strict=True)
                 if dim is None and isinstance(leaf, Tensor) and not leaf.is_inference()]
+
+    def mapped(self, example: Any) -> list[Tensor]:
+        """The tensors of an example that differ from example to example."""
+        return [leaf for leaf, dim in zip(tree_flatten(example)[0], self.dims, strict=True) if dim is not None]
 
     def examples(self) -> list[Any]:
         """Every example's arguments. Of an empty batch an example of zeros, from which results have their shape."""
@@ -118,14 +139,11 @@ def _one(func: Callable[..., Any], example: Any, kwargs: dict[str, Any]) -> Any:
         state.transforms, state.vmaps = state.transforms - 1, state.vmaps - 1
 
 
-def _stacked(name: str, out_dims: Any, results: list[Any], size: int) -> Any:
-    """The results of all examples in one, each tensor with a dimension more."""
+def _stacked(name: str, out_dims: Any, results: list[Any], size: int, differ: list[bool]) -> Any:
+    """The results of all examples in one, each tensor with a dimension more; `differ` says which are not all equal."""
     flat = [tree_flatten(result) for result in results]
     spec = flat[0][1]
     call = f"vmap({name}, ..., out_dims={out_dims})"
-    if not (out_dims is None or isinstance(out_dims, (int, tuple, list, dict))):
-        raise ValueError(f"{call}: `out_dims` must be an int, None or a python collection of ints representing where "
-                         "in the outputs the vmapped dimension should appear.")
     wanted = out_dims
     if isinstance(results[0], Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         wanted = out_dims[0]
@@ -134,9 +152,14 @@ def _stacked(name: str, out_dims: Any, results: list[Any], size: int) -> Any:
     except _Mismatch:
         raise ValueError(f"{call}(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
                          f"structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.") from None
+    if not all(dim is None or isinstance(dim, int) for dim in dims):
+        raise ValueError(f"{call}: `out_dims` must be an int, None or a python collection of ints representing where "
+                         "in the outputs the vmapped dimension should appear.")
     made = []
-    for dim, column in zip(dims, zip(*[leaves for leaves, _ in flat], strict=True), strict=True):
+    for dim, differs, column in zip(dims, differ, zip(*[leaves for leaves, _ in flat], strict=True), strict=True):
         if dim is None:
+            if differs:
+                raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
             made.append(column[0])
             continue
         if not isinstance(column[0], Tensor):
@@ -155,9 +178,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     >>> torch.func.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2))
     tensor([2., 2., 2.])
     """
-    if randomness not in RANDOMNESS:
-        raise RuntimeError("Only allowed values for randomness are 'error', 'different', or 'same'. Got "
-                           f"{randomness}")
+    check_randomness(randomness)
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
     name = getattr(func, "__name__", repr(func))
@@ -166,21 +187,22 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(name, in_dims, args)
         before = StreamStates()
-        results = []
+        results: list[Any] = []
+        differ: list[bool] = []
         common = batch.common() + _captured(func)
         versions = [one._version for one in common]
-        for example in batch.examples():
+        for number, example in enumerate(batch.examples()):
             if randomness == "same":
                 before.go_on_from_here()
-            results.append(_one(func, example, kwargs))
+            with nullcontext() if number else first_example(batch.mapped(example)):
+                results.append(_one(func, example, kwargs))
+                if not number:
+                    differ = [isinstance(one, Tensor) and MAPPED.has(one) for one in tree_flatten(results[0])[0]]
+            check_not_drawn(before, randomness)
             if [one._version for one in common] != versions:
                 raise RuntimeError("vmap: inplace arithmetic(self, *extra_args) is not possible on a tensor that is "
                                    "not mapped over, an argument with in_dims=None or one that the function captures: "
                                    "every example would change it again. Use an out-of-place operation instead.")
-        if randomness == "error" and before.were_drawn_from():
-            raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
-                               "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
-                               "of vmap")
-        return _stacked(name, out_dims, results, batch.size)
+        return _stacked(name, out_dims, results, batch.size, differ)
 
     return wrapper

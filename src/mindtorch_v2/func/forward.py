@@ -15,10 +15,11 @@ from .._autograd.grad_mode import enable_grad
 from .._autograd.graph import as_leaf
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
+from .._random import StreamStates
 from .._tensor import LEVELS, Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
-from .batching import RANDOMNESS
-from .gradients import Argnums, _released, jacobian, vjp
+from .batching import check_not_drawn, check_randomness
+from .gradients import Argnums, _released, jacobian, pulled_back
 
 _STRUCTURE = ("{}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple "
               "of 3 tensors, tangents also must be. Got primals with structure {} and tangents with structure {}")
@@ -30,7 +31,7 @@ class _Linear:
     def __init__(self, func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, name: str) -> None:
         self.name = name
         self.leaves, self.spec = tree_flatten(primals)
-        found = vjp(func, *primals, has_aux=has_aux)
+        found = pulled_back(func, primals, has_aux)
         self.output, pull = found[0], found[1]
         self.aux = found[2] if has_aux else None
         outputs, self.out_spec = tree_flatten(self.output)
@@ -135,6 +136,13 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, computed as `jacrev` does."""
-    if randomness not in RANDOMNESS:
-        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
-    return jacobian(func, argnums, has_aux, "jacfwd")
+    check_randomness(randomness)
+    compute = jacobian(func, argnums, has_aux, "jacfwd")
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        before = StreamStates()
+        made = compute(*args, **kwargs)
+        check_not_drawn(before, randomness)
+        return made
+
+    return wrapper

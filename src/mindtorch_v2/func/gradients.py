@@ -12,6 +12,7 @@ import functools
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from .._autograd.api import grad as differentiate
@@ -21,9 +22,12 @@ from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT
 from .._tensor import Tensor
+from ..autograd.graph import disable_saved_tensors_hooks
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 Argnums = int | tuple[int, ...]
+NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks."
+FORWARD = "jvp(f, primals, tangents)"  # a call for the transforms that are forward mode in PyTorch
 LEAF = "torch::autograd::AccumulateGrad"
 
 
@@ -86,12 +90,14 @@ def _released(tree: Any, keep: bool) -> Any:
 
 
 def _chosen(argnums: Argnums, args: tuple[Any, ...]) -> tuple[int, ...]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not isinstance(argnums, (int, tuple)):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
     for number in numbers:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
         if not -len(args) <= number < len(args):
             raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
     made = tuple(number % len(args) for number in numbers)
@@ -106,6 +112,7 @@ class _Call:
     def __init__(self, func: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any],
                  has_aux: bool, name: str, may_be_empty: bool = False) -> None:
         numbers = () if may_be_empty and not args else _chosen(argnums, args)
+        self.name = name
         self.single = isinstance(argnums, int)
         self.trees = [tree_flatten(args[number]) for number in numbers]
         self.aliases = [[_alias(leaf) for leaf in leaves] for leaves, _ in self.trees]
@@ -117,7 +124,8 @@ class _Call:
         ACTIVE.numbers.update(numbers_of)
         THREAD.state.transforms += 1
         try:
-            result = func(*changed, **kwargs)
+            with disable_saved_tensors_hooks(NO_HOOKS) if name != FORWARD else nullcontext():
+                result = func(*changed, **kwargs)
         finally:
             THREAD.state.transforms -= 1
             ACTIVE.numbers.subtract(numbers_of)
@@ -191,12 +199,19 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The output of `func`, and a function from output gradients to input gradients."""
+    return pulled_back(func, primals, has_aux, "vjp(f, *primals)")
+
+
+def pulled_back(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, name: str = FORWARD) -> Any:
+    """What `vjp` returns."""
     with enable_grad():
-        call = _Call(func, tuple(range(len(primals))), primals, {}, has_aux, "vjp(f, *primals)", may_be_empty=True)
+        call = _Call(func, tuple(range(len(primals))), primals, {}, has_aux, name, may_be_empty=True)
     outputs, spec = tree_flatten(call.output)
+    if outputs in ([], [None]):
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {outputs})")
     for output in outputs:
         if not isinstance(output, Tensor):
-            raise RuntimeError("vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type "
+            raise RuntimeError(f"{name}: expected f(*primals) to return only tensors, got unsupported type "
                                f"{type(output)}")
     _refuse_integers(outputs)
     keep = call.keeps_graph(outputs)
@@ -240,12 +255,16 @@ def jacobian(func: Callable[..., Any], argnums: Argnums, has_aux: bool, name: st
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with enable_grad():
-            call = _Call(func, argnums, args, kwargs, has_aux, "jacrev(f)(*args)")
+            call = _Call(func, argnums, args, kwargs, has_aux, FORWARD if name == "jacfwd" else "vjp(f, *primals)")
+            for number, one in enumerate(call.flat):
+                if one.is_complex():
+                    raise RuntimeError(f"{name}: Expected all inputs to be real but received complex tensor at "
+                                       f"flattened input idx: {number}")
             outputs, spec = tree_flatten(call.output)
             for output in outputs:
                 if not isinstance(output, Tensor):
-                    raise RuntimeError("vjp(f, *primals): expected f(*primals) to return only tensors, got "
-                                       f"unsupported type {type(output)}")
+                    raise RuntimeError(f"{call.name}: expected f(*primals) to return only tensors, got unsupported "
+                                       f"type {type(output)}")
                 if output.is_complex():
                     raise RuntimeError(f"{name}: Expected all outputs to be real but received complex tensor at "
                                        f"flattened input idx: {outputs.index(output)}")

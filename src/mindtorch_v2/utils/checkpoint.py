@@ -22,8 +22,8 @@ from ._recompute import CheckpointError, Frame, set_checkpoint_early_stop
 from ._selective import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
-    _CachedTorchDispatchMode,
-    _CachingTorchDispatchMode,
+    _CachedTorchDispatchMode,  # noqa: F401  # found here in PyTorch
+    _CachingTorchDispatchMode,  # noqa: F401
     create_selective_checkpoint_contexts,
 )
 
