@@ -27,7 +27,8 @@ _OPS = """
     max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss multilabel_margin_loss
     nll_loss nll_loss2d nll_loss_nd one_hot pad pad_sequence reflection_pad1d reflection_pad2d reflection_pad3d relu6
     relu6_ replication_pad1d replication_pad2d replication_pad3d rrelu_with_noise rrelu_with_noise_
-    scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss softplus softshrink upsample_bicubic2d
+    scaled_dot_product_attention silu silu_ slow_conv3d slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d
+    slow_conv_transpose3d smooth_l1_loss soft_margin_loss softplus softshrink thnn_conv2d upsample_bicubic2d
     upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
 """
 OPS = frozenset(_OPS.split())

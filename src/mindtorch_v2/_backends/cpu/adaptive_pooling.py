@@ -12,7 +12,7 @@ from ..._dispatch.layouts import suggested_format
 from ..._memory_format import contiguous_format
 from . import providers
 from .memory import formatted
-from .pooling import of_images, pool_of, pooled_maxima, put_back, wide
+from .pooling import check_pooled, of_images, pool_of, pooled_maxima, put_back, wide
 from .windows import along, window_sum
 
 Array = Any
@@ -74,6 +74,7 @@ def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
     """Kernel: the windows that contain an element are again a window, of outputs."""
 
     def kernel(grad: Array, x: Array) -> Array:
+        check_pooled(grad.shape, (*x.shape[:-spatial], *grad.shape[-spatial:]))
         if spatial == 2 and providers.rows(grad):
             made = np.empty(x.shape, grad.dtype)
             providers.native.pool_mean_back(_planes(made), _planes(grad), *_bounds(x.shape[-2:], grad.shape[-2:]))
@@ -147,5 +148,10 @@ def _uneven_maxima(x: Array, sizes: Sizes) -> tuple[Array, Array]:
 
 def adaptive_max_pool_backward(spatial: int) -> Callable[[Array, Array, Array], Array]:
     """Kernel: the gradient goes where the maximum came from."""
-    return of_images(lambda grad, x, indices: put_back(grad, x.shape, indices, spatial, True), spatial,
-                     "adaptive_max_pool2d_backward")
+
+    def kernel(grad: Array, x: Array, indices: Array) -> Array:
+        check_pooled(grad.shape, (*x.shape[:-spatial], *grad.shape[-spatial:]))
+        check_pooled(indices.shape, grad.shape)
+        return put_back(grad, x.shape, indices, spatial, True)
+
+    return of_images(kernel, spatial, "adaptive_max_pool2d_backward")

@@ -95,8 +95,8 @@ def _check(x: Sizes, weight: Sizes, bias: Sizes | None, x_type: Any, weight_type
     if 0 in kernel:
         raise RuntimeError(f"kernel size should be greater than zero, but got {_sizes(kernel)}")
     if transposed:
-        _check_transposed(x, kernel, strides, margins, gaps, extra)
         _check_content(x)
+        _check_transposed(x, kernel, strides, margins, gaps, extra)
         return
     padded = [n + 2 * p for n, p in zip(x[2:], margins)]
     reach = [d * (k - 1) + 1 for d, k in zip(gaps, kernel)]

@@ -248,7 +248,8 @@ def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool)
     return made.reshape(shape).astype(grad.dtype, copy=False)
 
 
-def _check_pooled(shape: Sizes, wanted: Sizes) -> None:
+def check_pooled(shape: Sizes, wanted: Sizes) -> None:
+    """Raise an error unless a gradient, or indices, have the shape that pooling gave."""
     if len(shape) != len(wanted):
         raise RuntimeError(f"Expected a tensor of dimension {len(wanted)}, as pooling gives, but got: dimension "
                            f"{len(shape)}")
@@ -266,7 +267,7 @@ def max_pool_backward(spatial: int) -> Callable[..., Array]:
                indices: Array) -> Array:
         pool = pool_of(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         for given in (grad, indices):
-            _check_pooled(given.shape, (*pool.lead, *pool.out))
+            check_pooled(given.shape, (*pool.lead, *pool.out))
         return put_back(grad, x.shape, indices, spatial, pool.overlaps())
 
     return of_images(kernel, spatial, "max_pool2d_with_indices_backward")
@@ -376,6 +377,7 @@ def avg_pool_backward(spatial: int) -> Callable[..., Array]:
     def kernel(grad: Array, x: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                count_include_pad: bool, divisor_override: int | None) -> Array:
         pool = pool_of(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
+        check_pooled(grad.shape, (*pool.lead, *pool.out))
         if spatial < 3 and providers.rows(grad):
             made = np.empty(x.shape, grad.dtype)
             divisors = _divisors(pool, _divisor(pool, count_include_pad, divisor_override))

@@ -93,6 +93,9 @@ def _combined(mask_mods: tuple[MaskMod, ...], combine: Callable[[Tensor, Tensor]
 def _check(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool) -> None:
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise NotImplementedError("NYI: query, key, and value must be 4D tensors")
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError("Expect query and key/value to have the same embedding dimension but got "
+                         f"E={query.shape[-1]} and E={key.shape[-1]}.")
     if not enable_gqa and query.shape[1] != key.shape[1]:
         raise ValueError(f"Expect query and key/value to have the same number of heads but got Hq={query.shape[1]} and "
                          f"Hkv={key.shape[1]}. Try setting enable_gqa=True for GQA.")
