@@ -10,8 +10,10 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
+from mindtorch_v2.testing import make_tensor
 from mindtorch_v2.testing._internal import common_nn
 from mindtorch_v2.testing._internal.common_device_type import instantiate_device_type_tests
+from mindtorch_v2.testing._internal.common_methods_invocations import reduction_ops
 from mindtorch_v2.testing._internal.common_modules import (
     ModuleErrorEnum,
     TrainEvalMode,
@@ -192,3 +194,24 @@ def test_a_row_tells_of_a_wrong_module() -> None:
         common_nn.NewModuleTest(nn.Tanh)
     with pytest.raises(unittest.SkipTest):
         ROW_TESTS["test_Linear"].test_cuda(RowCase())
+
+
+def test_reductions_know_what_they_cannot_do() -> None:
+    rows = {row.name: row for row in reduction_ops}
+    x = torch.arange(6.0).reshape(2, 3)
+    for name, test, wrong in (("sum", "test_dim_default_keepdim", {"keepdim": True}),
+                              ("prod", "test_dim_none", {"dim": None})):
+        assert rows[name].get_decorators("TestReductions", test, "cpu", torch.float32, {})
+        with pytest.raises(TypeError):
+            rows[name](x, **wrong)
+    assert not rows["amax"].get_decorators("TestReductions", "test_dim_default_keepdim", "cpu", torch.float32, {})
+
+
+@pytest.mark.parametrize("row", reduction_ops, ids=lambda row: row.name)
+def test_reductions_equal_their_references(row: Any) -> None:
+    for kind in row.dtypes:
+        if kind in (torch.bfloat16, torch.float16):
+            continue
+        x = make_tensor((5, 3), dtype=kind, device="cpu", low=-2, high=3)
+        want = torch.as_tensor(row.ref(x.numpy(), axis=0))
+        torch.testing.assert_close(row(x, dim=0), want, check_dtype=False, msg=f"{row.name} {kind}")

@@ -7,6 +7,7 @@ composites here too, and derivatives come from the ops inside. A device may have
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -324,6 +325,8 @@ def _declare_pow(suffix: str) -> None:
     _declare(f"{public}.List(Tensor[] self, Tensor[] exponent) -> {returns}", composite=by_each, where="n")
 
     def run(self: Any, exponent: Any) -> Any:
+        if isinstance(self, Tensor) and not self.ndim and is_list(exponent):
+            self = self.item()
         if not inplace and not is_list(self) and not isinstance(self, Tensor):
             return aten._foreach_pow__ScalarAndTensor(self, exponent)
         if exponent is None or type(exponent) is str or (isinstance(exponent, Tensor) and exponent.ndim):
@@ -369,6 +372,9 @@ def _clone(tensors: Any, memory_format: MemoryFormat | None) -> Any:
 
 def _norm(tensors: Any, order: Any, dtype: DType | None) -> Any:
     check_list(tensors, "_foreach_norm")
+    if order == math.inf and not all(t.numel() for t in tensors):
+        raise RuntimeError("_foreach_norm cannot compute the infinity norm on an empty tensor because the operation "
+                           "does not have an identity")
     return tuple([aten.linalg_vector_norm(t, order, dtype=dtype) for t in tensors])
 
 

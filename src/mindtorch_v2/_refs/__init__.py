@@ -9,6 +9,7 @@ from .._dispatch.namespace import aten
 from .._dtype import DType
 from .._shape import wrap_dim
 from .._tensor import Tensor
+from ._out import reference_of
 
 PACKAGE = __name__.rpartition(".")[0]
 _SUBMODULES = frozenset({"_conversions", "fft", "linalg", "nn", "special"})
@@ -23,11 +24,11 @@ def __getattr__(name: str) -> Any:
         return getattr(Tensor, "t")  # noqa: B009 (methods are hung on the class)
     package = importlib.import_module(PACKAGE)
     if hasattr(package, name):
-        return getattr(package, name)
+        return reference_of(package, name)
     if not hasattr(Tensor, name) and hasattr(Tensor, f"{name}_"):
         # Random numbers fill tensors in place only; a reference fills a copy.
         return lambda self, *args, **kwargs: getattr(self.clone(), f"{name}_")(*args, **kwargs)
-    return getattr(Tensor, name)
+    return reference_of(Tensor, name)
 
 
 def sum(a: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None) -> Tensor:

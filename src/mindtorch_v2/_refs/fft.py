@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import fft as _ops
+from ._out import reference_of
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_ops, name)
+    return reference_of(_ops, name)

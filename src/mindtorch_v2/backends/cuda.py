@@ -32,7 +32,7 @@ class _Matmul:
 matmul: Any = _Matmul()
 
 
-class _LinalgBackend(enum.IntEnum):
+class _LinalgBackend(enum.Enum):
     """CUDA's libraries for linear algebra."""
 
     Default = 0
@@ -40,7 +40,7 @@ class _LinalgBackend(enum.IntEnum):
     Magma = 2
 
 
-class _BlasBackend(enum.IntEnum):
+class _BlasBackend(enum.Enum):
     """CUDA's libraries for products of matrices."""
 
     Default = 0
@@ -49,7 +49,7 @@ class _BlasBackend(enum.IntEnum):
     Ck = 3
 
 
-_Library = TypeVar("_Library", bound=enum.IntEnum)
+_Library = TypeVar("_Library", bound=enum.Enum)
 
 
 def _preferred(kinds: type[_Library], wanted: Any, only: _Library, others: dict[str, str]) -> _Library:

@@ -47,7 +47,8 @@ LGAMMA_NEAR_TWO = (
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 # Steps by which arguments are moved up the real line before the asymptotic series is used.
 SHIFT = 8
-MOST_TERMS = 100_000
+# Arguments of polygamma further below zero than this are reflected.
+FEW_TERMS = 30.0
 # Elements at a time: ten arrays of so many float64 fit the second-level cache.
 BLOCK = 8192
 BESSEL_SWITCH = 30.0
@@ -264,13 +265,29 @@ def _trigamma(x: Array) -> Array:
     return _polygamma(x, 1)
 
 
+def _cot_derivative(n: int, x: Array) -> Array:
+    """The n-th derivative of pi * cot(pi x), a polynomial in the cotangent."""
+    terms = np.polynomial.Polynomial([0.0, 1.0])
+    for _ in range(n):
+        terms = np.polynomial.Polynomial([-1.0, 0.0, -1.0]) * terms.deriv()
+    away = x - np.round(x)
+    whole = terms(1.0 / np.tan(math.pi * np.where(away == 0.0, 0.5, away)))
+    return math.pi ** (n + 1) * np.where(away == 0.0, (-1.0) ** n * np.inf, whole)
+
+
 @in_float64
 def _polygamma(x: Array, n: int) -> Array:
+    """As below, far below zero by the reflection formula."""
+    far = np.isfinite(x) & (x < -FEW_TERMS)
+    if not far.any():
+        return _polygamma_near(x, n)
+    near = _polygamma_near(np.where(far, 1.0 - x, x), n)
+    return np.where(far, (-1.0) ** n * near - _cot_derivative(n, np.where(far, x, 0.5)), near)
+
+
+def _polygamma_near(x: Array, n: int) -> Array:
     """A sum of powers of 1 / (x + k), continued by the Euler-Maclaurin formula where x + k is large enough."""
-    lowest = float(np.min(x, initial=0.0, where=np.isfinite(x)))
-    terms = 12 + n + math.ceil(max(-lowest, 0.0))
-    if terms > MOST_TERMS:
-        raise NotImplementedError(f"polygamma of {lowest:g}: arguments this far below zero are not supported")
+    terms = 12 + n + math.ceil(max(-float(np.min(x, initial=0.0, where=np.isfinite(x))), 0.0))
     order = n + 1
     total = np.zeros_like(x)
     for k in range(terms):
@@ -304,7 +321,7 @@ def _bessel(x: Array, order: int) -> Array:
     # Half the exponent at a time: the whole may overflow although the result does not.
     half = np.exp(far / 2.0)
     large = half * (half * series / np.sqrt(2.0 * math.pi * far))
-    return np.where(size <= BESSEL_SWITCH, total, np.where(np.isinf(size), np.inf, large))
+    return np.where(size <= BESSEL_SWITCH, total, np.where(np.isinf(size), np.nan, large))
 
 
 @in_float64
