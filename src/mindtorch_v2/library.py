@@ -75,6 +75,8 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         definition = table.find(qualname)
+        if definition is not None and definition.fake is not None and not allow_override:
+            raise RuntimeError(f"register_fake(...): the operator {qualname} already has a fake impl registered")
         if definition is None:
             table.PENDING.setdefault(qualname, {})["Meta"] = function
         else:

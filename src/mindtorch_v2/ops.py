@@ -65,6 +65,7 @@ class OpOverload:
         self._opname = op.name + ("_" if inplace else "")
         self._overloadname = overload or overload_name(op, inplace) or "default"
         self.namespace = self._namespace = op.namespace
+        self._defined_in_python = definition is not None
         self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__qualname__ = str(self)
         self.__module__ = f"torch.ops.{op.namespace}"
@@ -295,10 +296,10 @@ def load_library(path: Any) -> None:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
-    if name == "profiler":
-        found = globals()[name] = importlib.import_module(".profiler.scope_ops", __package__)
-        return found
-    return namespace(name)
+    # Kept as an attribute, so that a program can delete it.
+    found = globals()[name] = (importlib.import_module(".profiler.scope_ops", __package__) if name == "profiler"
+                               else namespace(name))
+    return found
 
 
 class HigherOrderOperator:

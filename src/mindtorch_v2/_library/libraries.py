@@ -12,6 +12,7 @@ from typing import Any
 from . import table
 from .definition import DEVICE_KEYS, IMPLICIT, KEYS, Definition, fallthrough_kernel
 from .generated import Formula
+from .keys import DispatchKey
 from .replacing import replace, replaceable
 from .schema import parse
 from .tags import as_tags
@@ -226,7 +227,8 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
             return function
 
         return decorate
-    keys = {device_key(one) for one in ([types] if isinstance(types, str) else types)}
+    given = [types] if isinstance(types, str) else types
+    keys = {one if one in DispatchKey.__members__ else device_key(one) for one in given}
 
     def register(function: Callable[..., Any]) -> None:
         library = fragment(table.parse_qualname(qualname)[0], lib)

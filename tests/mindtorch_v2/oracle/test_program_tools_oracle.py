@@ -294,6 +294,7 @@ def test_ops_in_the_older_way_without_gradient(older: Any) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no namespace": (lambda ops: ops.custom_op("alone", "(Tensor x) -> Tensor"), "Expected there to be a namespace"),
+    "overload": (lambda ops: ops.custom_op("olderops::m.o", "(Tensor x) -> Tensor"), "do not handle overloads"),
     "reserved": (lambda ops: ops.custom_op("aten::mine", "(Tensor x) -> Tensor"), "is a reserved namespace"),
     "changes": (lambda ops: ops.custom_op("olderops::m", "(Tensor(a!) x) -> Tensor"), "only supports functional"),
     "name": (lambda ops: ops.custom_op("olderops::m")(lambda x: x), "expected `func` to have name 'm'"),
@@ -305,3 +306,37 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 def test_mistakes_in_the_older_way(kind: str) -> None:
     call, words = REFUSED[kind]
     says(lambda torch: call(part(torch, "_custom_ops")), words)
+
+
+@pytest.mark.filterwarnings("ignore:torch._custom_op is deprecated")
+@pytest.mark.parametrize("torch", [ours, theirs], ids=["ours", "pytorch"])
+def test_table_of_ops_in_the_older_way(torch: Any) -> None:
+    parts = part(torch, "_custom_op.impl")
+    part(torch, "_custom_ops").custom_op("olderops::listed", "(Tensor x) -> Tensor")
+    assert "olderops::listed" in parts.global_registry
+    assert parts.get_op("olderops::listed") is torch.ops.olderops.listed.default
+    parts.global_registry["olderops::listed"]._destroy()
+    assert "olderops::listed" not in parts.global_registry
+    with pytest.raises(ValueError, match="Could not find the operator"):
+        parts.get_op("olderops::never")
+    with pytest.raises(RuntimeError, match="constructor is private"):
+        parts.CustomOp(None, None, None, None, None)
+
+
+@pytest.mark.parametrize("torch", [ours, theirs], ids=["ours", "pytorch"])
+def test_namespaces_of_ops_come_and_go(torch: Any) -> None:
+    for _ in range(2):
+        library = torch.library.Library("comesandgoes", "FRAGMENT")
+        torch.library.define("comesandgoes::doubled", "(Tensor x) -> Tensor", lib=library)
+        torch.library.impl("comesandgoes::doubled", "CPU", lambda x: x * 2, lib=library)
+        assert torch.ops.comesandgoes.doubled(torch.ones(1)).item() == 2
+        assert torch.ops.comesandgoes.doubled.default._defined_in_python
+        del torch.ops.comesandgoes
+        library._destroy()
+    assert not torch.ops.aten.sin.default._defined_in_python
+    library = torch.library.Library("comesandgoes", "FRAGMENT")
+    library.define("shaped(Tensor x) -> Tensor")
+    torch.library.register_fake("comesandgoes::shaped", lambda x: x, lib=library)
+    with pytest.raises(RuntimeError, match="already has a fake impl registered"):
+        torch.library.register_fake("comesandgoes::shaped", lambda x: x, lib=library, allow_override=False)
+    library._destroy()
