@@ -20,13 +20,17 @@ __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "Proc
 class ProcessException(Exception):
     """A process that `spawn` started has failed."""
 
-    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
-        self.msg, self.error_index, self.pid = msg, error_index, pid
-        self.error_pid = pid
+        self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
+
+    @property
+    def pid(self) -> int:
+        """The process's id under its old name."""
+        return self.error_pid
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.msg, self.error_index, self.pid)
+        return type(self), (self.msg, self.error_index, self.error_pid)
 
 
 class ProcessRaisedException(ProcessException):
@@ -42,7 +46,7 @@ class ProcessExitedException(ProcessException):
         self.exit_code, self.signal_name = exit_code, signal_name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+        return type(self), (self.msg, self.error_index, self.error_pid, self.exit_code, self.signal_name)
 
 
 def run(fn: Callable[..., Any], number: int, args: tuple[Any, ...], error_path: str) -> None:

@@ -181,7 +181,7 @@ class Tracer(TracerBase):
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
         """The value of a module's attribute while tracing."""
-        if isinstance(attr_val, Parameter) and self.param_shapes_constant:
+        if isinstance(attr_val, Parameter):
             return self._attribute_proxy(attr_val, self.root.named_parameters(), parameter_proxy_cache)
         if isinstance(attr_val, Tensor) and not isinstance(attr_val, Parameter) and self.proxy_buffer_attributes:
             return self._attribute_proxy(attr_val, self.root.named_buffers(), parameter_proxy_cache)

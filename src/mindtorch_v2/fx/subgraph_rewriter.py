@@ -47,6 +47,8 @@ def _same_node(pattern: Node, node: Node, found: dict[Node, Node]) -> bool:
             pattern.op != node.op or pattern.target != node.target or not _same(pattern.args, node.args, found)
             or not _same(pattern.kwargs, node.kwargs, found)):
         return False
+    if node in found.values():
+        return False  # one node of the graph does not stand for two of the pattern
     found[pattern] = node
     return True
 
@@ -72,14 +74,17 @@ def replace_pattern(gm: GraphModule, pattern: Callable[..., Any] | Module | Grap
             continue
         taken |= inside
         matches.append(Match(node, found))
+    changed: dict[Node, Node] = {}
     for match in matches:
-        _replace(gm.graph, wanted, given, match)
+        _replace(gm.graph, wanted, given, match, changed)
     gm.recompile()
     return matches
 
 
-def _replace(graph: Graph, wanted: Graph, given: Graph, match: Match) -> None:
+def _replace(graph: Graph, wanted: Graph, given: Graph, match: Match, changed: dict[Node, Node]) -> None:
+    """Put the replacement in one place; `changed` has what earlier replacements put there for nodes."""
     arguments = [match.nodes_map[node] for node in wanted.nodes if node.op == "placeholder"]
+    arguments = [changed.get(node, node) for node in arguments]
     parameters = [node for node in given.nodes if node.op == "placeholder"]
     if len(arguments) != len(parameters):
         raise RuntimeError(f"the pattern has {len(arguments)} arguments and its replacement {len(parameters)}")
@@ -87,6 +92,7 @@ def _replace(graph: Graph, wanted: Graph, given: Graph, match: Match) -> None:
     with graph.inserting_before(match.anchor):
         result = graph.graph_copy(given, values)
     match.anchor.replace_all_uses_with(result)
+    changed[match.anchor] = result
     for part in reversed(wanted.nodes):
         node = match.nodes_map.get(part)
         if node is not None and part.op != "placeholder" and not node.users and not node._erased:
