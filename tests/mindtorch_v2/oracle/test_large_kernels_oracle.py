@@ -120,4 +120,5 @@ def test_signs_of_zeros(count, dtype):
             check(lambda torch, x, name=name, number=number: signs(torch, getattr(torch, name)(
                 x, torch.tensor(number, dtype=x.dtype))), zeros, grad=False)
             check(lambda torch, x, name=name, number=number: signs(torch, getattr(torch, name)(
-                x[:, None] + torch.ones(2, dtype=x.dtype), torch.full((count, 1), number, dtype=x.dtype))), zeros, grad=False)
+                x[:, None] + torch.ones(2, dtype=x.dtype), torch.full((count, 1), number, dtype=x.dtype))), zeros,
+                grad=False)

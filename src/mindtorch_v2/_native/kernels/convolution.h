@@ -131,6 +131,10 @@ INLINE ptrdiff_t pitched(const Windows *how, ptrdiff_t sizes[3]) {
     return ((how->made[0] - 1) * sizes[1] + how->made[1] - 1) * sizes[2] + how->made[2];
 }
 
+/* A distance of at least so many numbers, of an odd number of cache lines: with distances that are multiples of a large power
+   of two, what many channels have at one position would push each other out of the cache. */
+INLINE ptrdiff_t apart(ptrdiff_t count) { return (up(count, 16) / 16 | 1) * 16; }
+
 /* Geometry, offsets and memory for planes; NO_MEMORY if there is none. */
 static int prepare(Convolution *it, size_t more) {
     const Windows *how = it->how;
@@ -138,7 +142,7 @@ static int prepare(Convolution *it, size_t more) {
     for (int i = 0; i < 3; i++) it->phases[i] = least(how->stride[i], (how->kernel[i] - 1) * how->dilation[i] + 1);
     ptrdiff_t phases = volume(it->phases);
     it->positions = pitched(how, sizes);
-    it->high = sizes[1], it->wide = sizes[2], it->plane = volume(sizes);
+    it->high = sizes[1], it->wide = sizes[2], it->plane = apart(volume(sizes));
     it->image = how->channels * phases * it->plane;
     ptrdiff_t ins = how->channels / how->groups, size = volume(how->kernel);
     it->taps = ins * size;

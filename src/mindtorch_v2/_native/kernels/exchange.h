@@ -79,6 +79,8 @@ static void backwards(char *to, const char *from, ptrdiff_t count, ptrdiff_t siz
     else BACKWARDS(uint8_t, Bytes, TURN_BYTES);
 }
 
+typedef uint8_t Any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
+
 /* to[i] = *value, in aligned vectors if `to` is at a multiple of the size. */
 static void repeat(char *to, const char *value, ptrdiff_t count, ptrdiff_t size) {
     enum { WIDE = 4 * LANES };
@@ -89,8 +91,8 @@ static void repeat(char *to, const char *value, ptrdiff_t count, ptrdiff_t size)
         memcpy(to, pattern, (size_t)bytes);
         return;
     }
-    V all = load((const float *)pattern);
-    store((float *)to, all);
-    for (ptrdiff_t i = WIDE - (ptrdiff_t)((uintptr_t)to % WIDE) / size * size; i + WIDE <= bytes; i += WIDE) store((float *)(to + i), all);
-    store((float *)(to + bytes - WIDE), all);
+    Any all = *(const Any *)pattern;
+    *(Any *)to = all;
+    for (ptrdiff_t i = WIDE - (ptrdiff_t)((uintptr_t)to % WIDE) / size * size; i + WIDE <= bytes; i += WIDE) *(Any *)(to + i) = all;
+    *(Any *)(to + bytes - WIDE) = all;
 }
