@@ -14,9 +14,6 @@ enum { CALLED_RANGE, CALLED_FILL, CALLED_COPY, CALLED_TRIANGLE, CALLED_PAD, CALL
 Counter copies_calls[] = {{"fill_range", 0}, {"fill", 0}, {"copy", 0}, {"triangle", 0}, {"pad", 0}, {"pad_back", 0},
                           {NULL, 0}};
 
-#define DIM(O, I) PyArray_DIM((PyArrayObject *)(O), I)
-#define DATA(O) PyArray_DATA((PyArrayObject *)(O))
-
 typedef struct {
     char *made;
     const char *given;

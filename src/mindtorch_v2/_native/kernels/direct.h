@@ -6,16 +6,7 @@
 #ifndef MINDTORCH_DIRECT_H
 #define MINDTORCH_DIRECT_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#ifndef PY_ARRAY_UNIQUE_SYMBOL
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#define NO_IMPORT_ARRAY
-#endif
-#include <numpy/arrayobject.h>
-
+#include "arrays.h"
 #include "counter.h"
 
 /* What a kernel returns for what it leaves to the function; not counted as a reference. */

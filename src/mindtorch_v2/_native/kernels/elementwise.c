@@ -5,14 +5,9 @@
    arrays of 16-bit floats of one shape; a result without dimensions is an array. With kind -1 there is no kernel for
    them. Large arrays of other types go through the ufunc's own inner loop, but on several threads. Everything else, and
    everything while it is switched off, is the ufunc's. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "arrays.h"
 
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#define NO_IMPORT_ARRAY
 #define NO_IMPORT_UFUNC
-#include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
 
 #include <stddef.h>

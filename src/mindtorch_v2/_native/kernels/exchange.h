@@ -79,11 +79,10 @@ static void backwards(char *to, const char *from, ptrdiff_t count, ptrdiff_t siz
     else BACKWARDS(uint8_t, Bytes, TURN_BYTES);
 }
 
-typedef uint8_t Any __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
-
 /* to[i] = *value, in aligned vectors if `to` is at a multiple of the size. */
 static void repeat(char *to, const char *value, ptrdiff_t count, ptrdiff_t size) {
     enum { WIDE = 4 * LANES };
+    typedef uint8_t Wide __attribute__((vector_size(4 * LANES), aligned(1), may_alias));
     char pattern[WIDE] __attribute__((aligned(WIDE)));
     ptrdiff_t bytes = count * size;
     for (ptrdiff_t i = 0; i < WIDE; i += size) memcpy(pattern + i, value, (size_t)size);
@@ -91,8 +90,9 @@ static void repeat(char *to, const char *value, ptrdiff_t count, ptrdiff_t size)
         memcpy(to, pattern, (size_t)bytes);
         return;
     }
-    Any all = *(const Any *)pattern;
-    *(Any *)to = all;
-    for (ptrdiff_t i = WIDE - (ptrdiff_t)((uintptr_t)to % WIDE) / size * size; i + WIDE <= bytes; i += WIDE) *(Any *)(to + i) = all;
-    *(Any *)(to + bytes - WIDE) = all;
+    Wide all = *(const Wide *)pattern;
+    *(Wide *)to = all;
+    for (ptrdiff_t i = WIDE - (ptrdiff_t)((uintptr_t)to % WIDE) / size * size; i + WIDE <= bytes; i += WIDE)
+        *(Wide *)(to + i) = all;
+    *(Wide *)(to + bytes - WIDE) = all;
 }

@@ -1,12 +1,6 @@
 /* Pooling, resizing and sampling of images. One version serves all processors: these pick numbers more than they
    compute. Arrays are float32 in row-major order; the last two dimensions are an image's. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#define NO_IMPORT_ARRAY
-#include <numpy/arrayobject.h>
+#include "arrays.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,14 +15,6 @@ enum { CALLED_POOL_MAX, CALLED_POOL_MEAN, CALLED_POOL_MEAN_BACK, CALLED_RESIZE, 
        CALLED_SAMPLE_BACK };
 Counter images_calls[] = {{"pool_max", 0}, {"pool_mean", 0}, {"pool_mean_back", 0}, {"resize", 0}, {"resize_back", 0},
                           {"grid_sample", 0}, {"grid_sample_back", 0}, {NULL, 0}};
-
-static int is_array(PyObject *o, int type, int ndim, int written) {
-    PyArrayObject *a = (PyArrayObject *)o;
-    return PyArray_Check(o) && PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_IS_C_CONTIGUOUS(a) &&
-           PyArray_ISBEHAVED_RO(a) && (!written || PyArray_ISWRITEABLE(a));
-}
-#define DIM(O, I) PyArray_DIM((PyArrayObject *)(O), I)
-#define DATA(O) PyArray_DATA((PyArrayObject *)(O))
 
 /* -- pooling: planes of (height, width), and for each position of a result where its window begins and ends -- */
 
@@ -45,7 +31,7 @@ static int pool_of(PyObject *large, PyObject *small, PyObject *const *bounds, Po
         return wrong("expected planes and as many pooled ones"), 0;
     it->height = DIM(large, 1), it->width = DIM(large, 2), it->out_height = DIM(small, 1), it->out_width = DIM(small, 2);
     for (int i = 0; i < 4; i++)
-        if (!is_array(bounds[i], NPY_INT64, 1, 0) || DIM(bounds[i], 0) != (i < 2 ? it->out_height : it->out_width))
+        if (!IS_SHAPED(bounds[i], NPY_INT64, 0, i < 2 ? it->out_height : it->out_width))
             return wrong("expected a bound for each window"), 0;
     it->top = DATA(bounds[0]), it->bottom = DATA(bounds[1]), it->left = DATA(bounds[2]), it->right = DATA(bounds[3]);
     for (npy_intp i = 0; i < it->out_height; i++)
@@ -106,8 +92,7 @@ static void pool_mean_share(void *work, ptrdiff_t begin, ptrdiff_t end, int shar
 
 static int pool_mean_arguments(PyObject *const *args, PyObject *large, PyObject *small, Pool *it) {
     if (!pool_of(large, small, args + 2, it)) return 0;
-    if (!is_array(args[0], NPY_FLOAT, 3, 1) || !is_array(args[6], NPY_FLOAT, 2, 0) || DIM(args[6], 0) != it->out_height ||
-        DIM(args[6], 1) != it->out_width)
+    if (!is_array(args[0], NPY_FLOAT, 3, 1) || !IS_SHAPED(args[6], NPY_FLOAT, 0, it->out_height, it->out_width))
         return wrong("expected a result and divisors that fit"), 0;
     it->made = DATA(args[0]), it->given = DATA(args[1]), it->divisors = DATA(args[6]);
     return 1;
@@ -277,8 +262,7 @@ static const char *axis_of(PyObject *o, npy_intp length, int back, Axis *it) {
     it->places = DATA(places), it->taps = DIM(places, 0), it->many = back ? length : size, it->few = back ? size : length;
     if (DIM(places, 1) != it->many) return "expected a place for each position";
     if (weights != Py_None) {
-        if (!is_array(weights, NPY_FLOAT, 2, 0) || DIM(weights, 0) != it->taps || DIM(weights, 1) != it->many)
-            return "expected a weight for each place";
+        if (!IS_SHAPED(weights, NPY_FLOAT, 0, it->taps, it->many)) return "expected a weight for each place";
         it->weights = DATA(weights);
     } else if (it->taps != 1) return "expected one place for each position";
     it->repeated = it->weights || it->many % it->few ? 0 : it->many / it->few;
@@ -478,8 +462,7 @@ static PyObject *grid_sample(PyObject *self, PyObject *const *args, Py_ssize_t c
     (void)self;
     Sample it = {0};
     if (!counted(count, 6) || !sample_of(args, &it)) return NULL;
-    if (!is_array(args[5], NPY_FLOAT, 3, 1) || DIM(args[5], 0) != it.images || DIM(args[5], 1) != it.channels ||
-        DIM(args[5], 2) != it.points)
+    if (!IS_SHAPED(args[5], NPY_FLOAT, 1, it.images, it.channels, it.points))
         return wrong("expected a result that fits");
     it.made = DATA(args[5]);
     images_calls[CALLED_SAMPLE].calls++;
@@ -494,12 +477,9 @@ static PyObject *grid_sample_back(PyObject *self, PyObject *const *args, Py_ssiz
     (void)self;
     Sample it = {0};
     if (!counted(count, 8) || !sample_of(args, &it)) return NULL;
-    if (!is_array(args[5], NPY_FLOAT, 3, 0) || DIM(args[5], 0) != it.images || DIM(args[5], 1) != it.channels ||
-        DIM(args[5], 2) != it.points ||
-        (args[6] != Py_None && (!is_array(args[6], NPY_FLOAT, 4, 1) ||
-                                !PyArray_SAMESHAPE((PyArrayObject *)args[6], (PyArrayObject *)args[0]))) ||
-        (args[7] != Py_None && (!is_array(args[7], NPY_FLOAT, 3, 1) ||
-                                !PyArray_SAMESHAPE((PyArrayObject *)args[7], (PyArrayObject *)args[1]))))
+    if (!IS_SHAPED(args[5], NPY_FLOAT, 0, it.images, it.channels, it.points) ||
+        (args[6] != Py_None && !is_like(args[6], NPY_FLOAT, 1, args[0])) ||
+        (args[7] != Py_None && !is_like(args[7], NPY_FLOAT, 1, args[1])))
         return wrong("expected gradients that fit");
     it.pull = DATA(args[5]);
     it.image_pull = args[6] == Py_None ? NULL : DATA(args[6]), it.grid_pull = args[7] == Py_None ? NULL : DATA(args[7]);

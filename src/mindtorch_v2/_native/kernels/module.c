@@ -1,10 +1,6 @@
 /* The kernels as functions on NumPy arrays. What a kernel cannot take raises ValueError: who asks has looked before. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#include <numpy/arrayobject.h>
+#define IMPORTS_ARRAYS
+#include "arrays.h"
 
 #include "copies.h"
 #include "direct.h"

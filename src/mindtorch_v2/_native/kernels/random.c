@@ -2,13 +2,8 @@
 
    The generator is NumPy's, by its public C interface. Normals in float32 round where PyTorch's AVX2 kernel rounds, so
    nothing here may be fused but what is written as fused: `rng_cephes.py` is the same in NumPy, step by step. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "arrays.h"
 
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#define NO_IMPORT_ARRAY
-#include <numpy/arrayobject.h>
 #include <numpy/random/bitgen.h>
 
 #include <math.h>

@@ -1,11 +1,5 @@
 /* Choosing among the numbers of a row, and the recursions of connectionist temporal classification. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#define NO_IMPORT_ARRAY
-#include <numpy/arrayobject.h>
+#include "arrays.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,14 +15,6 @@ enum { CALLED_TOP, CALLED_LIKELIHOODS, CALLED_LIKELIHOODS_BACK, CALLED_CTC, CALL
        CALLED_NONZERO, CALLED_SEARCH };
 Counter selection_calls[] = {{"top", 0}, {"likelihoods", 0}, {"likelihoods_back", 0}, {"ctc", 0}, {"ctc_back", 0},
                              {"distances", 0}, {"nonzero", 0}, {"search", 0}, {NULL, 0}};
-
-static int is_array(PyObject *o, int type, int ndim, int written) {
-    PyArrayObject *a = (PyArrayObject *)o;
-    return PyArray_Check(o) && PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_IS_C_CONTIGUOUS(a) &&
-           PyArray_ISBEHAVED_RO(a) && (!written || PyArray_ISWRITEABLE(a));
-}
-#define DIM(O, I) PyArray_DIM((PyArrayObject *)(O), I)
-#define DATA(O) PyArray_DATA((PyArrayObject *)(O))
 
 /* -- the first of a row in order -- */
 
@@ -67,9 +53,9 @@ static void top_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
 static PyObject *top(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     if (!counted(count, 4)) return NULL;
-    if (!is_array(args[0], NPY_FLOAT, 2, 1) || !is_array(args[1], NPY_INT64, 2, 1) || !is_array(args[2], NPY_FLOAT, 2, 0) ||
-        !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[1]) || DIM(args[0], 0) != DIM(args[2], 0) ||
-        DIM(args[0], 1) > DIM(args[2], 1) || DIM(args[0], 1) < 1)
+    if (!is_array(args[0], NPY_FLOAT, 2, 1) || !is_like(args[1], NPY_INT64, 1, args[0]) ||
+        !is_array(args[2], NPY_FLOAT, 2, 0) || DIM(args[0], 0) != DIM(args[2], 0) || DIM(args[0], 1) > DIM(args[2], 1) ||
+        DIM(args[0], 1) < 1)
         return wrong("expected a matrix and room for its first columns");
     Top it = {DATA(args[0]), DATA(args[1]), DATA(args[2]), DIM(args[2], 1), DIM(args[0], 1), PyObject_IsTrue(args[3])};
     selection_calls[CALLED_TOP].calls++;
@@ -90,9 +76,9 @@ typedef struct {
 /* The arguments at `args`: an array of three dimensions, classes, weights or None, the class that is left out. 1 if
    they fit, 0 with an error, -1 if there is no such class. */
 static int likelihood(PyObject *const *args, int written, Likelihood *it) {
-    if (!is_array(args[0], NPY_FLOAT, 3, written) || !is_array(args[1], NPY_INT64, 2, 0) ||
-        DIM(args[0], 0) != DIM(args[1], 0) || DIM(args[0], 2) != DIM(args[1], 1) ||
-        (args[2] != Py_None && (!is_array(args[2], NPY_FLOAT, 1, 0) || DIM(args[2], 0) != DIM(args[0], 1))))
+    if (!is_array(args[0], NPY_FLOAT, 3, written) ||
+        !IS_SHAPED(args[1], NPY_INT64, 0, DIM(args[0], 0), DIM(args[0], 2)) ||
+        (args[2] != Py_None && !IS_SHAPED(args[2], NPY_FLOAT, 0, DIM(args[0], 1))))
         return wrong("expected values, classes and a weight for each class"), 0;
     *it = (Likelihood){DATA(args[0]), args[2] == Py_None ? NULL : DATA(args[2]), DATA(args[1]),
                        DIM(args[0], 0), DIM(args[0], 1), DIM(args[0], 2), PyLong_AsLongLong(args[3])};
@@ -228,15 +214,13 @@ static void ctc_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share
 }
 
 static int ctc_of(PyObject *const *args, Ctc *it) {
-    if (!is_array(args[0], NPY_FLOAT, 3, 0) || !is_array(args[1], NPY_INT64, 2, 0) || !is_array(args[2], NPY_BOOL, 2, 0) ||
-        !is_array(args[3], NPY_INT64, 1, 0) || !is_array(args[4], NPY_INT64, 1, 0))
-        return wrong("expected scores, states, skips and lengths"), 0;
+    if (!is_array(args[0], NPY_FLOAT, 3, 0) || !is_array(args[1], NPY_INT64, 2, 0) || DIM(args[1], 0) != DIM(args[0], 1) ||
+        !is_like(args[2], NPY_BOOL, 0, args[1]) || !IS_SHAPED(args[3], NPY_INT64, 0, DIM(args[0], 1)) ||
+        !IS_SHAPED(args[4], NPY_INT64, 0, DIM(args[0], 1)))
+        return wrong("expected scores, and states, skips and lengths that fit"), 0;
     it->log_probs = DATA(args[0]), it->states = DATA(args[1]), it->skips = DATA(args[2]);
     it->inputs = DATA(args[3]), it->wanted = DATA(args[4]);
     it->times = DIM(args[0], 0), it->batch = DIM(args[0], 1), it->classes = DIM(args[0], 2), it->count = DIM(args[1], 1);
-    if (DIM(args[1], 0) != it->batch || DIM(args[3], 0) != it->batch || DIM(args[4], 0) != it->batch ||
-        !PyArray_SAMESHAPE((PyArrayObject *)args[1], (PyArrayObject *)args[2]))
-        return wrong("scores and states do not fit"), 0;
     for (npy_intp i = 0; i < it->batch * it->count; i++)
         if (it->states[i] < 0 || it->states[i] >= it->classes) return wrong("a label is out of range"), 0;
     for (npy_intp n = 0; n < it->batch; n++)
@@ -250,8 +234,7 @@ static PyObject *ctc(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     Ctc it = {0};
     if (!counted(count, 6) || !ctc_of(args, &it)) return NULL;
-    if (!is_array(args[5], NPY_FLOAT, 3, 1) || DIM(args[5], 0) != it.batch || DIM(args[5], 1) != it.times ||
-        DIM(args[5], 2) != it.count)
+    if (!IS_SHAPED(args[5], NPY_FLOAT, 1, it.batch, it.times, it.count))
         return wrong("expected room for the forward variables");
     it.alpha = DATA(args[5]);
     selection_calls[CALLED_CTC].calls++;
@@ -265,11 +248,9 @@ static PyObject *ctc_back(PyObject *self, PyObject *const *args, Py_ssize_t coun
     (void)self;
     Ctc it = {0};
     if (!counted(count, 10) || !ctc_of(args, &it)) return NULL;
-    if (!is_array(args[5], NPY_FLOAT, 3, 0) || DIM(args[5], 0) != it.batch || DIM(args[5], 1) != it.times ||
-        DIM(args[5], 2) != it.count || !is_array(args[6], NPY_FLOAT, 1, 0) || DIM(args[6], 0) != it.batch ||
-        !is_array(args[7], NPY_FLOAT, 1, 0) || DIM(args[7], 0) != it.batch || !is_array(args[8], NPY_FLOAT, 2, 1) ||
-        !PyArray_SAMESHAPE((PyArrayObject *)args[8], (PyArrayObject *)args[1]) || !is_array(args[9], NPY_FLOAT, 3, 1) ||
-        !PyArray_SAMESHAPE((PyArrayObject *)args[9], (PyArrayObject *)args[0]))
+    if (!IS_SHAPED(args[5], NPY_FLOAT, 0, it.batch, it.times, it.count) || !IS_SHAPED(args[6], NPY_FLOAT, 0, it.batch) ||
+        !IS_SHAPED(args[7], NPY_FLOAT, 0, it.batch) || !is_like(args[8], NPY_FLOAT, 1, args[1]) ||
+        !is_like(args[9], NPY_FLOAT, 1, args[0]))
         return wrong("expected variables, losses, gradients and room for results");
     it.alpha_in = DATA(args[5]), it.loss = DATA(args[6]), it.pull = DATA(args[7]), it.room = DATA(args[8]);
     it.made = DATA(args[9]);
@@ -418,7 +399,7 @@ static PyObject *distances(PyObject *self, PyObject *const *args, Py_ssize_t cou
         DIM(args[0], 1) != (back ? DIM(args[1], 1) : DIM(args[2], 0)))
         return wrong("expected matrices that fit");
     for (int i = 3; back && i < 5; i++)
-        if (!is_array(args[i], NPY_FLOAT, 2, 0) || DIM(args[i], 0) != DIM(args[1], 0) || DIM(args[i], 1) != DIM(args[2], 0))
+        if (!IS_SHAPED(args[i], NPY_FLOAT, 0, DIM(args[1], 0), DIM(args[2], 0)))
             return wrong("expected distances that fit");
     selection_calls[CALLED_DISTANCES].calls++;
     Py_BEGIN_ALLOW_THREADS level->distances(DATA(args[0]), DATA(args[1]), DATA(args[2]), back ? DATA(args[3]) : NULL,

@@ -1,11 +1,5 @@
 /* Fourier transforms of float32 as functions on NumPy arrays. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
-#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
-#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
-#define NO_IMPORT_ARRAY
-#include <numpy/arrayobject.h>
+#include "arrays.h"
 
 #include <math.h>
 #include <string.h>
