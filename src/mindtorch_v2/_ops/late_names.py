@@ -16,8 +16,9 @@ NAMES = {
         "conv_tbc conv_tbc_backward "
     ),
     "convolution": (
-        "_convolution _convolution_mode conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
-        "conv_transpose3d convolution convolution_backward mkldnn_convolution "
+        "_convolution _convolution_double_backward _convolution_mode conv1d conv2d conv3d conv_transpose1d "
+        "conv_transpose2d conv_transpose3d convolution convolution_backward mkldnn_convolution slow_conv3d "
+        "slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d slow_conv_transpose3d thnn_conv2d "
     ),
     "ctc": (
         "_ctc_loss _ctc_loss_backward ctc_loss "
