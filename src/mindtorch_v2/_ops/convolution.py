@@ -210,9 +210,10 @@ def _declare_kernel(name: str, spatial: int, transposed: bool, dilated: bool) ->
                                 1)
         return made if was_batched else aten.squeeze(made, 0)
 
-    more = f", int[{spatial}] output_padding=0" * transposed + f", int[{spatial}] dilation=1" * dilated
+    zeros, ones = (0,) * spatial, (1,) * spatial
+    more = f", int[{spatial}] output_padding={zeros}" * transposed + f", int[{spatial}] dilation={ones}" * dilated
     declare(f"{name}(Tensor self, Tensor weight, int[{spatial}] kernel_size, Tensor? bias=None, int[{spatial}] "
-            f"stride=1, int[{spatial}] padding=0{more}) -> Tensor", composite=composite, where="n")
+            f"stride={ones}, int[{spatial}] padding={zeros}{more}) -> Tensor", composite=composite, where="n")
 
 
 for _name, _spatial, _kind in (("thnn_conv2d", 2, ""), ("slow_conv3d", 3, ""),

@@ -37,7 +37,10 @@ ALSO_SYMBOLIC = frozenset(
     [("embedding", "padding_idx"), ("embedding_backward", "padding_idx"), ("embedding_dense_backward", "padding_idx"),
      ("eye", "n"), ("max_unpool3d", "output_size"), ("randperm", "n"), ("tensor_split", "indices"),
      ("tensor_split", "sections"), ("tile", "dims"),
-     ("unfold_backward", "input_sizes")])
+     ("unfold_backward", "input_sizes"),
+     *((name, "kernel_size") for name in (
+         "slow_conv3d", "slow_conv_dilated2d", "slow_conv_dilated3d", "slow_conv_transpose2d", "slow_conv_transpose3d",
+         "thnn_conv2d"))])
 NOT_SYMBOLIC = frozenset([("col2im", "stride"), ("col2im", "padding"), ("col2im", "dilation"), ("istft", "length")])
 # Ops that may return their input's memory, although they are not declared as views here.
 SHARING = frozenset(
