@@ -153,23 +153,26 @@ class FunctionCtx:
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Declare inputs that forward changed in place."""
-        _refuse_others("mark_dirty", tensors)
+        _refuse_others(tensors, "mark_dirty can only accept variables, but argument {0} is of type {1}")
         self._mindtorch_call.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Declare outputs without gradients."""
-        _refuse_others("mark_non_differentiable", tensors)
+        _refuse_others(tensors, "mark_non_differentiable only accepts variable arguments, but got {1}")
         self._mindtorch_call.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether missing output gradients arrive as zeros (the default) or as None."""
+        if not isinstance(value, bool):
+            raise TypeError("set_materialize_grads received an invalid combination of arguments - expected a bool, but "
+                            f"got {type(value).__name__}")
         self._mindtorch_call.materialize = value
 
 
-def _refuse_others(name: str, tensors: tuple[Any, ...]) -> None:
-    for tensor in tensors:
+def _refuse_others(tensors: tuple[Any, ...], text: str) -> None:
+    for number, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise RuntimeError(f"{name} only accepts variable arguments, but got {type(tensor).__name__}")
+            raise RuntimeError(text.format(number, type(tensor).__name__))
 
 
 class FunctionNode(Node):
@@ -222,7 +225,9 @@ class FunctionNode(Node):
                                "should only implement one of them.")
         backward = function.vjp if function.vjp is not Function.vjp else function.backward
         results = backward(self.ctx, *grads)
-        if not isinstance(results, (tuple, list)):
+        if not isinstance(results, tuple):
+            if isinstance(results, list):
+                raise RuntimeError("expected Variable or None (got list)")
             results = (results,)
         count = len(call.needs_input_grad)
         if len(results) > count and all(r is None for r in results[count:]):
@@ -409,6 +414,10 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         _record(node, call, args, outputs, state)
         if AnomalyState.enabled:
             note(node)
+    else:
+        for one in outputs:
+            if isinstance(one, Tensor) and one._of is not None and not one._of[2] and not any(one is a for a in args):
+                one._of = (*one._of[:2], CUSTOM)
     if tangents is not None and any(tangent is not None for tangent in tangents):
         outputs = _with_tangents(cls, ctx, args, tangents, outputs)
     return outputs if isinstance(result, tuple) else outputs[0]
