@@ -205,11 +205,11 @@ class FunctionNode(Node):
         call.saved = RELEASED
         call.pending = ()
 
-    def map_saved(self, function: Callable[[Any], Any]) -> None:
+    def map_saved(self, function: Callable[[Any, int | None], Any]) -> None:
         """Replace what was saved, for pack hooks."""
         call = self.ctx._mindtorch_call
         if call.saved is not None:
-            call.saved = function(call.saved)
+            call.saved = [function(one, call.outputs.get(i)) for i, one in enumerate(call.saved)]
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Run the user's backward and match its results with the tensor inputs."""

@@ -21,7 +21,7 @@ from .._dtype import FROM_NUMPY, dtype
 from .._memory_format import contiguous_format
 from .._shape import Size
 from .._storage import Shared
-from .._tensor import DISPATCHING, VIEW_EDGE, Extras, Tensor, alias, wrap, wrap_known
+from .._tensor import DISPATCHING, VIEW_EDGE, Extras, Tensor, alias, is_differentiable_dtype, wrap, wrap_known
 from .._warn import warn_once
 
 new = object.__new__
@@ -97,10 +97,11 @@ class Node:
         for name in self.saved_names:
             setattr(self, name, RELEASED)
 
-    def map_saved(self, function: Callable[[Any], Any]) -> None:
-        """Replace what was saved, for pack hooks."""
+    def map_saved(self, function: Callable[[Any, int | None], Any]) -> None:
+        """Replace what was saved, for pack hooks; the function also gets the number of the output that it may be."""
         for name in self.saved_names:
-            setattr(self, name, function(getattr(self, name)))
+            setattr(self, name, function(getattr(self, name), int(name.removeprefix("v_result") or 0)
+                                         if name.startswith("v_result") else None))
 
     def name(self) -> str:
         """The node's name, as profiles show it."""
@@ -489,28 +490,35 @@ def origin(tensor: Tensor, node: Node, saved: Any) -> str:
 def apply_pack_hooks(node: Node) -> None:
     """Run the innermost pack hook on everything a fresh node saved."""
     pack, unpack_hook = THREAD.state.pack_hooks[-1]
-    node.map_saved(lambda saved: packed(saved, pack, unpack_hook))
+    node.map_saved(lambda saved, number: packed(saved, pack, unpack_hook, None if number is None else (node, number)))
     if node.hooks is None:
         node.hooks = NodeHooks()  # unpacking will run the user's code
 
 
-def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> Any:
-    """What `save` returned, with its tensors packed.
+def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any],
+           made_by: Edge | None = None) -> Any:
+    """What `save` returned, with its tensors packed. A result shows its history to the hook, and only to it.
 
     This is not a closure that calls itself: that would be a cycle, and the hooks, with all their references, would live
     until the next garbage collection.
     """
     if type(saved) is list:
-        return [packed(item, pack, unpack_hook) for item in saved]
+        return [packed(item, pack, unpack_hook, made_by) for item in saved]
     if type(saved) is tuple and (len(saved) == 3 or isinstance(saved[0], Tensor)):
-        given = saved[0] if len(saved) == 2 else result_tensor(saved)
+        is_result = len(saved) == 3
+        given = result_tensor(saved) if is_result else saved[0]
         enabled = THREAD.state.grad
         THREAD.state.grad = False
         version = given._version
         try:
-            kept = Packed(pack(given), unpack_hook, edge(given) if len(saved) == 2 else None, len(saved) == 3)
+            history = None if is_result else edge(given)
+            if is_result and made_by is not None and is_differentiable_dtype(given._a.dtype):
+                given._rg, given._edge = True, made_by
+            kept = Packed(pack(given), unpack_hook, history, is_result)
         finally:
             THREAD.state.grad = enabled
+            if is_result:
+                given._rg, given._edge = False, None  # the node would keep itself alive
         if given._version != version:
             raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
                                "pack hook cannot be modified by in-place operations as this can lead to unexpected "

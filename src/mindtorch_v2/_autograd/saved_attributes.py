@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._tensor import Tensor, is_differentiable_dtype, wrap
-from .graph import RELEASED, SECOND_BACKWARD, Node, Packed, packed, unpack
+from .graph import RELEASED, SECOND_BACKWARD, Node, Packed, detached, packed, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +182,8 @@ class SavedTensor:
                                "Hint: only one pair of hooks is allowed at a time.")
         if type(saved) is not tuple or saved[0] is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        made = packed(saved, *hooks)
+        pack, unpack_hook = hooks
+        made = packed(saved, lambda tensor: pack(detached(tensor)), unpack_hook)
         if isinstance(self.place, int):
             self.holder[self.place] = made
         else:

@@ -52,8 +52,10 @@ class Holder:
     def __init__(self, tensor: Tensor) -> None:
         self.value: Tensor | None = None
         self.requires_grad = tensor.requires_grad
-        # Where second gradients go, for leaves too. The node that saves the tensor has an edge there anyway.
-        self.edge = edge(tensor)
+        # Where second gradients go, for leaves too. The node that saves the tensor has an edge there anyway, or is the
+        # place itself: it would keep itself alive.
+        found = edge(tensor)
+        self.edge = None if found is None else (weakref.ref(found[0]), found[1])
 
 
 def _facts(tensor: Tensor) -> dict[str, Any]:
@@ -104,7 +106,9 @@ class Frame:
         if not holder.requires_grad:
             return value
         tensor = alias(value)
-        tensor._rg, tensor._edge = True, holder.edge
+        reference, number = holder.edge or (None, 0)
+        node = None if reference is None else reference()
+        tensor._rg, tensor._edge = True, None if node is None else (node, number)
         return tensor
 
     def inputs(self) -> tuple[Any, ...]:
