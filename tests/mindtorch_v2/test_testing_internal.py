@@ -126,6 +126,23 @@ def test_parameters_multiply() -> None:
     assert sorted(seen) == [(1, 2, False), (1, 2, True), (3, 4, False), (3, 4, True)]
 
 
+def test_swap_runs_a_test_both_ways() -> None:
+    seen = []
+
+    class Both(common_utils.TestCase):
+        @common_utils.swap([True, False])
+        @common_utils.parametrize("size", [1, 2])
+        def test_it(self, size: int) -> None:
+            seen.append((size, mt.__future__.get_swap_module_params_on_conversion()))
+
+    common_utils.instantiate_parametrized_tests(Both)
+    names = unittest.TestLoader().getTestCaseNames(Both)
+    assert sorted(names) == [f"test_it_swap_{way}_size_{size}" for way in (False, True) for size in (1, 2)]
+    assert unittest.TestSuite(map(Both, names)).run(unittest.TestResult()) is not None
+    assert sorted(seen) == [(1, False), (1, True), (2, False), (2, True)]
+    assert not mt.__future__.get_swap_module_params_on_conversion()
+
+
 def test_devices_and_dtypes() -> None:
     seen = []
 

@@ -234,4 +234,4 @@ def _double_backward(ggI: Tensor | None, ggW: Tensor | None, ggb: Tensor | None,
 
 declare("_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, Tensor self, "
         "int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, "
-        "bool[3] output_mask) -> (Tensor, Tensor, Tensor)", composite=_double_backward, where="")
+        "bool[3] output_mask) -> (Tensor, Tensor, Tensor)", composite=_double_backward, where="n")

@@ -55,8 +55,8 @@ def _check(weight: Array, indices: Array, offsets: Array, mode: int, per_sample_
                            f"{offsets[-1]}")
     stray = np.flatnonzero((indices < 0) | (indices >= len(weight)))
     if stray.size:
-        raise RuntimeError(f"Index {stray[0]} of input takes value {indices.flat[stray[0]]} which is not in the valid range "
-                           f"[0, {len(weight)})")
+        raise RuntimeError(f"Index {stray[0]} of input takes value {indices.flat[stray[0]]} which is not in the valid "
+                           f"range [0, {len(weight)})")
 
 
 def _starts(bags: Array) -> Array:

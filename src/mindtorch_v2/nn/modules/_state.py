@@ -224,32 +224,13 @@ class State(Tree):
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        missing: list[str] = []
-        unexpected: list[str] = []
-        errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None)
         state: Any = OrderedDict(state_dict)
         if metadata is not None:
             state._metadata = metadata
-
-        def load(module: Any, local: Any, prefix: str) -> None:
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata["assign_to_params_buffers"] = True
-            module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    below = f"{prefix}{name}."
-                    load(child, {k: v for k, v in local.items() if k.startswith(below)}, below)
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                                         "expected to return new values, if incompatible_keys need to be modified, it "
-                                         "should be done inplace.")
-
-        load(self, state, "")
-        del load  # it refers to itself, which would leave work for the collector
+        loading = Loading(metadata, assign)
+        loading.into(self, state, "")
+        missing, unexpected, errors = loading.missing, loading.unexpected, loading.errors
         if strict:
             if unexpected:
                 errors.insert(0, f"Unexpected key(s) in state_dict: {quoted(unexpected)}. ")
@@ -258,6 +239,33 @@ class State(Tree):
         if errors:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
         return _IncompatibleKeys(missing, unexpected)
+
+
+class Loading:
+    """One call of `load_state_dict`: what goes into all modules, and what was found wrong."""
+
+    def __init__(self, metadata: Any, assign: bool) -> None:
+        self.metadata, self.assign = metadata, assign
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.errors: list[str] = []
+
+    def into(self, module: Any, local: Any, prefix: str) -> None:
+        """Load a module, then those below it, and run its hooks."""
+        local_metadata = {} if self.metadata is None else self.metadata.get(prefix[:-1], {})
+        if self.assign:
+            local_metadata["assign_to_params_buffers"] = True
+        module._load_from_state_dict(local, prefix, local_metadata, True, self.missing, self.unexpected, self.errors)
+        for name, child in module._modules.items():
+            if child is not None:
+                below = f"{prefix}{name}."
+                self.into(child, {k: v for k, v in local.items() if k.startswith(below)}, below)
+        keys = _IncompatibleKeys(self.missing, self.unexpected)
+        for hook in module._load_state_dict_post_hooks.values():
+            if hook(module, keys) is not None:
+                raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
+                                     "return new values, if incompatible_keys need to be modified, it should be done "
+                                     "inplace.")
 
 
 def quoted(names: list[str]) -> str:

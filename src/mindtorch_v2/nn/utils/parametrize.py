@@ -169,7 +169,7 @@ def _deep_copy(module: Module, memo: dict[int, Any]) -> Any:
 
 
 def _make_class(base: type) -> type:
-    contents = {"__getstate__": _refuse_pickling}
+    contents: dict[str, Any] = {"__getstate__": _refuse_pickling}
     if not hasattr(base, "__deepcopy__"):
         contents["__deepcopy__"] = _deep_copy
     return type(f"Parametrized{base.__name__}", (base,), contents)

@@ -74,8 +74,8 @@ class SpectralNorm:
         if weight is None:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         if is_lazy(weight):
-            raise ValueError("The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the "
-                             "dummy forward before applying spectral normalization")
+            raise ValueError("The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to "
+                             "run the dummy forward before applying spectral normalization")
         with no_grad():
             rows, columns = made.reshape_weight_to_matrix(weight).shape
             u, v = (F.normalize(aten.normal_(weight.new_empty(size), 0, 1), dim=0, eps=eps)

@@ -33,8 +33,8 @@ class WeightNorm:
         made = WeightNorm(name, dim)
         weight = getattr(module, name)
         if is_lazy(weight):
-            raise ValueError("The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run the "
-                             "dummy forward before applying weight normalization")
+            raise ValueError("The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run "
+                             "the dummy forward before applying weight normalization")
         del module._parameters[name]
         module.register_parameter(name + "_g", Parameter(aten.norm_except_dim(weight.data, 2, made.dim)))
         module.register_parameter(name + "_v", Parameter(weight.data))

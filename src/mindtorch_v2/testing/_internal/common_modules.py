@@ -291,7 +291,8 @@ _ACTIVATIONS: list[ModuleInfo] = [
     _activation("ELU", (2.0,)), _activation("CELU", (2.0,)), _activation("SELU"),
     _activation("GELU", ("tanh",)), _activation("SiLU"), _activation("Mish"),
     _activation("LeakyReLU", (0.5,)), _activation("Hardtanh", (-0.5, 0.5)),
-    _activation("Hardsigmoid"), _activation("Hardswish", supports_gradgrad=False), _activation("Hardshrink", (2.0,)), _activation("Sigmoid"),
+    _activation("Hardsigmoid"), _activation("Hardswish", supports_gradgrad=False),
+    _activation("Hardshrink", (2.0,)), _activation("Sigmoid"),
     _activation("LogSigmoid"), _activation("Softplus", (2, 100)), _activation("Softshrink", (1.0,)),
     _activation("Softsign"), _activation("Tanh"), _activation("Tanhshrink"), _activation("Identity"),
     _info("Threshold", Row((2.0, 1.0), (2, 3, 4)), Row((2.0, 10.0), (), desc="scalar")),
@@ -367,7 +368,8 @@ _NORMS: list[ModuleInfo] = [
 _POOLS: list[ModuleInfo] = [
     *[_with_images(f"{kind}Pool{n}d", sizes, (2,), (3, 2, 1), mistakes=_WRONG_POOL if (kind, n) == ("Max", 2) else ())
       for kind in ("Avg", "Max") for n, sizes in ((1, (3, 6)), (2, (3, 6, 6)), (3, (2, 4, 4, 4)))],
-    *[_with_images(f"Adaptive{kind}Pool{n}d", sizes, (3,), (1,)) for kind in ("Avg", "Max") for n, sizes in ((1, (3, 5)), (2, (3, 5, 6)), (3, (2, 4, 5, 3)))],
+    *[_with_images(f"Adaptive{kind}Pool{n}d", sizes, (3,), (1,)) for kind in ("Avg", "Max")
+      for n, sizes in ((1, (3, 5)), (2, (3, 5, 6)), (3, (2, 4, 5, 3)))],
     *[_with_images(f"LPPool{n}d", sizes, (2, 2)) for n, sizes in ((1, (3, 7)), (2, (3, 7, 7)), (3, (2, 4, 4, 4)))],
     _info("FractionalMaxPool2d",
           Row(lambda d: (2, {"output_ratio": 0.5, "_random_samples": d.still(1, 3, 2, low=0, high=1)}), (1, 3, 5, 7))),
