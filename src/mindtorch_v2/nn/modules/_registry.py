@@ -123,7 +123,7 @@ class Registry:
             raise TypeError(f"cannot assign '{type_name(value)}' as buffer '{name}' "
                             "(torch.nn.Buffer, torch.Tensor or None expected)")
         if isinstance(value, Buffer):
-            self._forget(name, "_parameters", "_buffers", "_modules")
+            self._forget(name, "_parameters", "_modules")
             self.register_buffer(name, value, value.persistent)
         else:
             self._buffers[name] = run_registration_hooks(GlobalHooks.buffer_registration, self, name, value)
