@@ -73,6 +73,7 @@ LATE_FAMILIES = (
     "margin",
     "numeric",
     "packed",
+    "packed_weights",
     "padding",
     "pooling",
     "random_slopes",

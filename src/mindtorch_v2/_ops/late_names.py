@@ -120,6 +120,9 @@ NAMES = {
         "frobenius_norm hash_tensor histogramdd is_same_size is_set_to nonzero_static nuclear_norm range "
         "renorm resize_as_ segment_reduce sum_to_size "
     ),
+    "packed_weights": (
+        "_convert_weight_to_int4pack_for_cpu _weight_int4pack_mm_for_cpu _weight_int8pack_mm "
+    ),
     "padding": (
         "_pad_circular constant_pad_nd pad reflection_pad1d reflection_pad1d_backward reflection_pad2d "
         "reflection_pad2d_backward reflection_pad3d reflection_pad3d_backward replication_pad1d "
