@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES
 from .matmul import mm
 
-Array = np.ndarray
+Array = Any
 GROUPS = (32, 64, 128, 256)
 
 
