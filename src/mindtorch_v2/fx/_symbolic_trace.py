@@ -215,6 +215,8 @@ class Tracer(TracerBase):
             for name, one in self.root.named_modules():
                 if one is a:
                     return self.create_node("get_attr", name, (), {})
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return self.create_node("call_function", type(a), tuple(self.create_arg(one) for one in a), {})
         if isinstance(type(a), ProxyableClassMeta):
             return self.create_node("get_attr", self._constant(a, f"_{type(a).__name__}_constant_"), (), {})
         return super().create_arg(a)

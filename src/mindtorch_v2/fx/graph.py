@@ -8,9 +8,11 @@ import keyword
 import math
 import operator
 import re
+import typing
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import GenericAlias, UnionType
 from typing import Any
 
 from .._device import device
@@ -26,6 +28,9 @@ _INFIX = {operator.add: "{} + {}", operator.sub: "{} - {}", operator.mul: "{} * 
           operator.matmul: "{} @ {}", operator.lt: "{} < {}", operator.gt: "{} > {}", operator.eq: "{} == {}",
           operator.ne: "{} != {}", operator.le: "{} <= {}", operator.ge: "{} >= {}", operator.pow: "{} ** {}",
           operator.getitem: "{}[{}]", operator.pos: "+{}", operator.neg: "-{}", operator.invert: "~{}"}
+# What `typing` calls the classes of which its types with parts are.
+_TYPING = {list: typing.List, dict: typing.Dict, set: typing.Set, frozenset: typing.FrozenSet,  # noqa: UP006
+           tuple: typing.Tuple}  # noqa: UP006
 _INPLACE = {operator.iadd: "+=", operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=",
             operator.ifloordiv: "//=", operator.imod: "%=", operator.iand: "&=", operator.ior: "|=",
             operator.ixor: "^=", operator.imatmul: "@=", operator.ipow: "**=", operator.ilshift: "<<=",
@@ -200,10 +205,24 @@ class _Writer:
         return ", ".join([*map(self._text, args), *(f"{key} = {self._text(value)}" for key, value in kwargs.items())])
 
     def _type(self, kind: Any) -> str:
-        text = _type_repr(kind)
-        if kind is None or kind is type(None):
+        """A type, in names that the code has as globals: `typing_List[torch.Tensor]`."""
+        if kind is None:
             return "None"
-        return self._global(text, kind) if isinstance(kind, type) and "[" not in text else repr(text)
+        if kind is device or kind is type(None):
+            self.globals.setdefault(kind.__name__, kind)  # names that are kept for them
+            return kind.__name__
+        if kind is ...:
+            return self._global("_", kind)
+        if isinstance(kind, UnionType):
+            return "|".join(map(self._type, kind.__args__))
+        origin = getattr(kind, "__origin__", None)
+        if origin is None:
+            return self._global(_type_repr(kind), kind)
+        parts = getattr(kind, "__args__", None)
+        if parts is not None and not isinstance(kind, GenericAlias):
+            origin = _TYPING.get(origin, origin)
+        name = self._global(_type_repr(origin), origin)
+        return f"{name}[{','.join(map(self._type, parts))}]" if parts else name
 
     def _text(self, value: Any) -> str:
         if isinstance(value, Node):

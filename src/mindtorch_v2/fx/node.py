@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from .._dispatch.overriding import PACKAGE
@@ -145,6 +146,12 @@ class Node:
         self._args = map_arg(tuple(args), use)
         self._kwargs = map_arg(dict(kwargs), use)
 
+    def _rename(self, candidate: str) -> None:
+        """Give it another name, or one like it if that is in use."""
+        if candidate != self.name:
+            self.name = self.graph._namespace.create_name(candidate, None)
+            self.graph._namespace.associate_name_with_obj(self.name, self)
+
     def prepend(self, x: Node) -> None:
         """Put another node before this one."""
         assert self.graph is x.graph, "Attempting to move a Node into a different Graph"
@@ -259,4 +266,4 @@ def _type_repr(kind: Any) -> str:
     if isinstance(kind, type) and not isinstance(kind, dtype):
         module = kind.__module__.replace("mindtorch_v2", "torch", 1)
         return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
-    return "..." if kind is ... else getattr(kind, "__name__", repr(kind))
+    return "..." if kind is ... else kind.__name__ if isinstance(kind, FunctionType) else repr(kind)
