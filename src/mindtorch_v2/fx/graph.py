@@ -18,7 +18,7 @@ from typing import Any
 from .._device import device
 from .._dtype import dtype
 from .._shape import Size
-from .node import Argument, Node, Target, _type_repr, map_arg, qualified_name
+from .node import PACKAGE, Argument, Node, Target, _type_repr, map_arg, qualified_name
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -217,7 +217,8 @@ class _Writer:
             return "|".join(map(self._type, kind.__args__))
         origin = getattr(kind, "__origin__", None)
         if origin is None:
-            return self._global(_type_repr(kind), kind)
+            own = isinstance(kind, type) and kind.__module__.startswith(PACKAGE)
+            return self._global(qualified_name(kind) if own else _type_repr(kind), kind)
         parts = getattr(kind, "__args__", None)
         if parts is not None and not isinstance(kind, GenericAlias):
             origin = _TYPING.get(origin, origin)
