@@ -249,6 +249,8 @@ _ELSEWHERE = {
               "DispatchKey": ("_library.keys", "DispatchKey"), "DispatchKeySet": ("_library.keys", "DispatchKeySet"),
               "_ExcludeDispatchKeyGuard": ("_library.keys", "ExcludeKeys"), "_TensorMeta": ("_tensor", "TensorMeta"),
               "TensorBase": ("_tensor", "Tensor"), "_TensorBase": ("_tensor", "Tensor"),
+              "parse_schema": ("_library.schema", "parse_signature"),
+              "FunctionSchema": ("_library.schema", "FunctionSchema"), "Argument": ("_library.schema", "Argument"),
               "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED"),
               "_disabled_torch_dispatch_impl": ("_tensor", "DISABLED_DISPATCH"),
               "_EnableTorchFunction": ("_dispatch.overriding", "EnableTorchFunction"),

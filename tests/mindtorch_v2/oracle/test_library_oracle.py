@@ -439,3 +439,46 @@ def test_vmap_of_an_op_with_a_rule(torch: Any) -> None:
     op = scaled(torch, "lib_r")
     op.register_vmap(lambda info, in_dims, x, by=2.0: (op(x, by), in_dims[0]))
     assert torch.func.vmap(op)(torch.ones(2, 3)).tolist() == [[2.0] * 3] * 2
+
+
+SIGNATURES = [
+    "any(Tensor self) -> Tensor", "any(Tensor self, int a) -> Tensor", "any(Tensor self, int a=1) -> Tensor",
+    "any(Tensor self, int a=2) -> Tensor", "any(Tensor self, *, int a=1) -> Tensor", "any(Tensor? self) -> Tensor",
+    "any(Tensor self) -> Tensor?", "any(Tensor self, int a=1, int b=2) -> Tensor", "any(Tensor(a!) self) -> Tensor(a!)",
+    "any(Tensor self) -> (Tensor, Tensor)", "any(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    "any(Tensor self, int a=1, *, Tensor(a!) out) -> Tensor(a!)", "any(Tensor self, int[] a=[1]) -> Tensor",
+    "any(Tensor self, int[2] a) -> Tensor", "any(Tensor self, int[] a) -> Tensor", "any.o(Tensor self) -> Tensor",
+    "any(Tensor self) -> Tensor out", "any(Tensor self, Scalar a) -> Tensor", "any(Tensor self, float a) -> Tensor",
+    "any(Tensor[] self) -> Tensor", "any(Tensor?[] self) -> Tensor", "any(Tensor self, int? a=None) -> Tensor",
+    "other(Tensor self) -> Tensor", "any(Tensor self) -> int", "any() -> ()",
+]
+
+
+def test_signatures_that_replace_others() -> None:
+    def program(torch: Any) -> Any:
+        read = [torch._C.parse_schema(text) for text in SIGNATURES]
+        return [[one.is_backward_compatible_with(other), *one.check_forward_compatible_with(other)]
+                for one in read for other in read]
+
+    same(program)
+
+
+@pytest.mark.parametrize("text", [
+    "a::b.c(Tensor(a!) x, int[2] y=[1,2], *, float? z=None, str s='q', Scalar k=1.5) -> (Tensor(a!), Tensor[] o)",
+    "f(Tensor[]? x, Generator? g,  Device dev)  ->  ()", "f(Tensor self, *, Tensor(b!) out) -> Tensor(b!)"])
+def test_signatures_are_read(text: str) -> None:
+    def program(torch: Any) -> Any:
+        read = torch._C.parse_schema(text)
+        again = torch._C.parse_schema(str(read))
+        return [str(read), read.name, read.overload_name, read == again, read.is_mutable,
+                [[one.name, str(one.type), one.N, one.is_out, one.kwarg_only] for one in read.arguments],
+                [[one.name, str(one.type)] for one in read.returns]]
+
+    same(program)
+
+
+@pytest.mark.parametrize("torch", [ours, theirs], ids=["ours", "theirs"])
+@pytest.mark.parametrize("text", ["foo", "foo(", "foo(Tensor)", "foo(Foo x) -> Tensor", "foo(Tensor x)"])
+def test_what_is_no_signature(torch: Any, text: str) -> None:
+    with pytest.raises(RuntimeError):
+        torch._C.parse_schema(text)
