@@ -298,3 +298,16 @@ REFUSED: list[Callable[[Any], Any]] = [
 def test_wrong_arguments_are_refused(call: Callable[[Any], Any]) -> None:
     with pytest.raises((ValueError, TypeError)):
         call(providers.native)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "bfloat16", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(300, 700), (40, 30, 50), (9, 5000), (4, 3, 4), (4, 2, 2)])
+def test_slices_by_indices(dtype: str, shape: tuple[int, ...]) -> None:
+    x = torch.tensor(1000 * normal(*shape)).to(getattr(torch, dtype))
+    for dim, extent in enumerate(shape):
+        index = torch.tensor(np.random.default_rng(dim).integers(0, extent, 2 * extent))
+        both(lambda dim=dim, index=index: x.index_select(dim, index), "index_select")
+        both(lambda dim=dim, index=index: x.index_select(dim, index[:0]), "index_select")
+        key = (slice(None),) * dim + (index.view(2, -1) - extent,)
+        both(lambda key=key: x[key], "index")

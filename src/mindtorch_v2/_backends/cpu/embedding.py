@@ -45,6 +45,7 @@ def _reshape(indices: Array, shape: tuple[int, ...]) -> Array:
 
 
 @step("aten::index_select")
+@providers.direct("index_select")
 def _index_select(weight: Array, dim: int, rows: Array) -> Array:
     # The rows are known to exist, so `take` need not check each.
     return weight.take(rows, dim, None, "clip")

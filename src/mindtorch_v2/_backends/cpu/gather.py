@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -66,12 +65,6 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
     vector = index.reshape(-1)
     if not a.flags.c_contiguous:
         return contiguous(a[_key(at, vector)])
-    if a.size and vector.size and vector.dtype == INT64 and at and providers.rows(a):
-        made = np.empty((*a.shape[:at], vector.size, *a.shape[at + 1:]), a.dtype)
-        outer, inner = math.prod(a.shape[:at]), math.prod(a.shape[at + 1:])
-        providers.native.pick(made.reshape(outer, vector.size, inner), np.ascontiguousarray(vector),
-                              a.reshape(outer, a.shape[at], inner))
-        return made
     # The slices are known to exist, so `take` need not check each.
     return a.take(vector, at, None, "clip")
 

@@ -59,6 +59,7 @@ def index_key(a: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
     return tuple(key)
 
 
+@providers.direct("index")
 def index(a: Array, indices: Sequence[Array | None]) -> Array:
     """A copy of the elements at the given positions."""
     last = indices[-1]

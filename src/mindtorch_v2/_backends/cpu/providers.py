@@ -118,7 +118,7 @@ def around(kernel: Any, wrapper: Callable[[Any], Any]) -> Any:
 
 
 @rule("native", "softmax", "log_softmax", "their backwards", "layer_norm", "its backward", "batch_norm", "group_norm",
-      "their backwards", "embedding backward", "nll_loss", "its backward", "index_add", "index_select", "sum", "prod",
+      "their backwards", "embedding backward", "nll_loss", "its backward", "index_add", "sum", "prod",
       "max, min, argmax, argmin, amax, amin", "cumsum, cumprod, cummax, cummin, logcumsumexp", "topk", "cdist",
       "ctc_loss",
       "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample", "nonzero",
@@ -240,12 +240,13 @@ def largest_factor(n: int) -> int:
     return largest
 
 
-@rule("native", "arange", "fill_, zero_", "copies", "cat, stack",
+@rule("native", "arange", "fill_, zero_", "copies", "cat, stack", "index_select, embedding, index by one tensor",
       "tril, triu", "reflection_pad, replication_pad")
 def moves() -> bool:
     """arange of int64. Filling contiguous memory with zeros, or float32 with a number. Copies of elements of 1, 2, 4 or
     8 bytes between arrays of one shape and type that have no memory in common. cat and stack of up to 64 arrays of one
-    type in row-major order. Triangles of matrices in row-major order. Padding of float32 in row-major order."""
+    type in row-major order. Slices by indices of int64, both in row-major order. Triangles of matrices in row-major
+    order. Padding of float32 in row-major order."""
     return native is not None
 
 

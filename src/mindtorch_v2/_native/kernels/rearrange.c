@@ -9,8 +9,8 @@
 #include "kernels.h"
 #include "rearrange.h"
 
-enum { CALLED_ADD_ROWS, CALLED_ALONG, CALLED_PICK, CALLED_ADD_SLICES };
-Counter rearrange_calls[] = {{"add_rows", 0}, {"along", 0}, {"pick", 0}, {"add_slices", 0},
+enum { CALLED_ADD_ROWS, CALLED_ALONG, CALLED_ADD_SLICES };
+Counter rearrange_calls[] = {{"add_rows", 0}, {"along", 0}, {"add_slices", 0},
                              {NULL, 0}};
 
 /* More than this is shared among threads by others. */
@@ -165,20 +165,7 @@ static PyObject *along(PyObject *self, PyObject *const *args, Py_ssize_t count) 
     return PyBool_FromLong(done);
 }
 
-/* Slices along the middle of (outer, others, inner); `count` of them are picked, or added to. */
-static void pick_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Moves it = *(Moves *)work;
-    (void)share;
-    for (ptrdiff_t o = begin; o < end; o++) {
-        float *to = it.made + o * it.count * it.inner;
-        const float *from = it.given + o * it.others * it.inner;
-        if (it.inner == 1) for (npy_intp j = 0; j < it.count; j++) to[j] = from[it.index[j]];
-        else
-            for (npy_intp j = 0; j < it.count; j++)
-                memcpy(to + j * it.inner, from + it.index[j] * it.inner, sizeof(float) * (size_t)it.inner);
-    }
-}
-
+/* Slices along the middle of (outer, others, inner); `count` of them are added to. */
 static void add_slices_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Moves it = *(Moves *)work;
     (void)share;
@@ -192,37 +179,24 @@ static void add_slices_share(void *work, ptrdiff_t begin, ptrdiff_t end, int sha
     }
 }
 
-static PyObject *slices(PyObject *const *args, Py_ssize_t count, int adds) {
-    if (!counted(count, 3)) return NULL;
-    PyArrayObject *many = (PyArrayObject *)args[adds ? 0 : 2], *few = (PyArrayObject *)args[adds ? 2 : 0];
-    PyArrayObject *index = (PyArrayObject *)args[1];
-    if (!is_plain(args[0]) || !is_indices(args[1]) || !is_plain(args[2]) ||
-        !PyArray_ISWRITEABLE((PyArrayObject *)args[0]) || PyArray_NDIM(many) != 3 || PyArray_NDIM(few) != 3 ||
-        PyArray_NDIM(index) != 1 || PyArray_DIM(index, 0) != PyArray_DIM(few, 1) ||
-        PyArray_DIM(many, 0) != PyArray_DIM(few, 0) || PyArray_DIM(many, 2) != PyArray_DIM(few, 2))
-        return wrong("expected arrays of slices and an index for each");
-    Moves it = {.made = PyArray_DATA((PyArrayObject *)args[0]), .given = PyArray_DATA((PyArrayObject *)args[2]),
-                .index = PyArray_DATA(index), .count = PyArray_DIM(few, 1), .inner = PyArray_DIM(many, 2),
-                .others = PyArray_DIM(many, 1)};
-    for (npy_intp i = 0; i < it.count; i++)
-        if (it.index[i] < 0 || it.index[i] >= it.others) return wrong("an index is out of range");
-    rearrange_calls[adds ? CALLED_ADD_SLICES : CALLED_PICK].calls++;
-    Py_BEGIN_ALLOW_THREADS pool_run(adds ? add_slices_share : pick_share, &it, PyArray_DIM(many, 0),
-                                    1 + SHARE / (it.count * it.inner + 1));
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
-
-/* pick(made, index, given): made[:, j] = given[:, index[j]] */
-static PyObject *pick(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    return slices(args, count, 0);
-}
-
 /* add_slices(made, index, given): made[:, index[j]] += given[:, j] */
 static PyObject *add_slices(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
-    return slices(args, count, 1);
+    if (!counted(count, 3)) return NULL;
+    PyArrayObject *many = (PyArrayObject *)args[0], *few = (PyArrayObject *)args[2], *index = (PyArrayObject *)args[1];
+    if (!is_plain(args[0]) || !is_indices(args[1]) || !is_plain(args[2]) || !PyArray_ISWRITEABLE(many) ||
+        PyArray_NDIM(many) != 3 || PyArray_NDIM(few) != 3 || PyArray_NDIM(index) != 1 ||
+        PyArray_DIM(index, 0) != PyArray_DIM(few, 1) || PyArray_DIM(many, 0) != PyArray_DIM(few, 0) ||
+        PyArray_DIM(many, 2) != PyArray_DIM(few, 2))
+        return wrong("expected arrays of slices and an index for each");
+    Moves it = {.made = PyArray_DATA(many), .given = PyArray_DATA(few), .index = PyArray_DATA(index),
+                .count = PyArray_DIM(few, 1), .inner = PyArray_DIM(many, 2), .others = PyArray_DIM(many, 1)};
+    for (npy_intp i = 0; i < it.count; i++)
+        if (it.index[i] < 0 || it.index[i] >= it.others) return wrong("an index is out of range");
+    rearrange_calls[CALLED_ADD_SLICES].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(add_slices_share, &it, PyArray_DIM(many, 0), 1 + SHARE / (it.count * it.inner + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
 }
 
 /* -- kernels that look for themselves -- */
@@ -300,36 +274,79 @@ static PyObject *scatter_value(PyObject *const *args, Py_ssize_t count) {
     return args[0];
 }
 
-/* index_select(a, dim, index) */
-static PyObject *index_select(PyObject *const *args, Py_ssize_t count) {
-    if (count != 3 || !is_dense(args[0]) || !is_of(args[2], NPY_INT64)) return LEFT;
-    PyArrayObject *a = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[2];
-    int dim = dim_of(args[1], PyArray_NDIM(a)), ndim = PyArray_NDIM(a);
-    npy_intp sizes[NPY_MAXDIMS], outer = 1, inner = PyArray_ITEMSIZE(a), chosen = PyArray_SIZE(index);
-    if (dim < 0 || PyArray_NDIM(index) != 1 || !PyArray_SIZE(a) || PyArray_NBYTES(a) > FEW_BYTES || chosen > FEW_BYTES)
-        return LEFT;
-    for (int d = 0; d < ndim; d++) {
-        sizes[d] = d == dim ? chosen : PyArray_DIM(a, d);
-        if (d < dim) outer *= sizes[d];
-        else if (d > dim) inner *= sizes[d];
-    }
-    npy_intp others = PyArray_DIM(a, dim);
-    const int64_t *place = PyArray_DATA(index);
-    for (npy_intp i = 0; i < chosen; i++)
-        if ((uint64_t)place[i] >= (uint64_t)others) return LEFT;
-    PyArrayObject *made = new_of(a, ndim, sizes);
-    if (!made) return NULL;
-    char *to = PyArray_DATA(made);
-    const char *from = PyArray_DATA(a);
-    for (npy_intp o = 0; o < outer; o++, from += others * inner)
-        for (npy_intp i = 0; i < chosen; i++, to += inner) memcpy(to, from + place[i] * inner, (size_t)inner);
-    return (PyObject *)made;
-}
-
 /* A place counted from the front, or -1. */
 static inline npy_intp wrapped(int64_t place, npy_intp size) {
     if (place < 0) place += size;
     return place < 0 || place >= size ? -1 : (npy_intp)place;
+}
+
+/* Slices of some bytes, `chosen` of `others` in each outer one. */
+typedef struct {
+    char *made;
+    const char *given;
+    const int64_t *index;
+    npy_intp chosen, others, inner;
+} Slices;
+
+/* Copies of a number of bytes that the compiler knows are single instructions. */
+#define SELECTED(BYTES)                                                                                                \
+    for (npy_intp i = first; i < last; i++)                                                                            \
+        memcpy(to + i * (BYTES), from + (it->index[i] < 0 ? it->index[i] + it->others : it->index[i]) * (BYTES),       \
+               (size_t)(BYTES))
+
+static void select_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    const Slices *it = work;
+    (void)share;
+    while (begin < end) {
+        npy_intp outer = begin / it->chosen, first = begin % it->chosen, last = first + (end - begin);
+        if (last > it->chosen) last = it->chosen;
+        char *to = it->made + outer * it->chosen * it->inner;
+        const char *from = it->given + outer * it->others * it->inner;
+        if (it->inner == 4) SELECTED(4);
+        else if (it->inner == 8) SELECTED(8);
+        else SELECTED(it->inner);
+        begin += last - first;
+    }
+}
+
+/* The slices of a dimension that an array of any shape names, in its place. */
+static PyObject *select_slices(PyArrayObject *a, PyArrayObject *index, int dim, int from_the_end) {
+    int ndim = 0;
+    npy_intp sizes[NPY_MAXDIMS], outer = 1;
+    if (!PyArray_SIZE(a) || PyArray_NDIM(a) + PyArray_NDIM(index) > NPY_MAXDIMS) return LEFT;
+    Slices it = {.given = PyArray_DATA(a), .index = PyArray_DATA(index), .chosen = PyArray_SIZE(index),
+                 .others = PyArray_DIM(a, dim), .inner = PyArray_ITEMSIZE(a)};
+    for (int d = 0; d < dim; d++) outer *= sizes[ndim++] = PyArray_DIM(a, d);
+    for (int d = 0; d < PyArray_NDIM(index); d++) sizes[ndim++] = PyArray_DIM(index, d);
+    for (int d = dim + 1; d < PyArray_NDIM(a); d++) it.inner *= sizes[ndim++] = PyArray_DIM(a, d);
+    for (npy_intp i = 0; i < it.chosen; i++)
+        if (it.index[i] >= it.others || it.index[i] < (from_the_end ? -it.others : 0)) return LEFT;
+    PyArrayObject *made = new_of(a, ndim, sizes);
+    if (!made) return NULL;
+    it.made = PyArray_DATA(made);
+    UNLOCKED(PyArray_NBYTES(made) > 8 * MANY, pool_run(select_share, &it, outer * it.chosen, 1 + 4 * SHARE / it.inner));
+    return (PyObject *)made;
+}
+
+/* index_select(a, dim, index) */
+static PyObject *index_select(PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !is_dense(args[0]) || !is_of(args[2], NPY_INT64) || PyArray_NDIM((PyArrayObject *)args[2]) != 1)
+        return LEFT;
+    int dim = dim_of(args[1], PyArray_NDIM((PyArrayObject *)args[0]));
+    return dim < 0 ? LEFT : select_slices((PyArrayObject *)args[0], (PyArrayObject *)args[2], dim, 0);
+}
+
+/* index(a, indices): by one array of indices, the last of a list */
+static PyObject *index_by_one(PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_dense(args[0]) || !(PyList_CheckExact(args[1]) || PyTuple_CheckExact(args[1]))) return LEFT;
+    Py_ssize_t dim = PySequence_Fast_GET_SIZE(args[1]) - 1;
+    PyObject **items = PySequence_Fast_ITEMS(args[1]);
+    if (dim < 0 || dim >= PyArray_NDIM((PyArrayObject *)args[0]) || !is_of(items[dim], NPY_INT64) ||
+        !PyArray_NDIM((PyArrayObject *)items[dim]))
+        return LEFT;
+    for (Py_ssize_t i = 0; i < dim; i++)
+        if (items[i] != Py_None) return LEFT;
+    return select_slices((PyArrayObject *)args[0], (PyArrayObject *)items[dim], (int)dim, 1);
 }
 
 /* take(a, index): by positions in row-major order */
@@ -432,11 +449,11 @@ static PyObject *index_put_copy(PyObject *const *args, Py_ssize_t count) {
 
 DirectEntry rearrange_direct[] = {{"gather", gather, 0}, {"scatter_add", scatter_add, 0}, {"scatter", scatter, 0},
                                   {"scatter_value", scatter_value, 0},
-                                  {"index_select", index_select, 0}, {"take", take, 0}, {"put", put, 0},
+                                  {"index_select", index_select, 0}, {"index", index_by_one, 0}, {"take", take, 0}, {"put", put, 0},
                                   {"index_put", index_put, 0}, {"index_put_copy", index_put_copy, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
-static PyMethodDef METHODS[] = {FAST(add_rows), FAST(along), FAST(pick), FAST(add_slices),
+static PyMethodDef METHODS[] = {FAST(add_rows), FAST(along), FAST(add_slices),
                                 {NULL, NULL, 0, NULL}};
 
 int rearrange_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
