@@ -39,7 +39,8 @@ def test_kernels(tmp_path: Path, sanitize: str) -> None:
     found = [subprocess.check_output(["gcc", f"-print-file-name={name}"], text=True).strip()
              for name in RUNTIMES[sanitize]]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o",
+        # A sanitizer's report ends the process: pytest would keep it.
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--capture=sys", "-o",
          f"pythonpath={package} tests/mindtorch_v2", "tests/mindtorch_v2/test_native_kernels.py",
          "tests/mindtorch_v2/test_native_moves.py", "tests/mindtorch_v2/test_native_counting.py",
          "tests/mindtorch_v2/test_direct_kernels.py", "-k",

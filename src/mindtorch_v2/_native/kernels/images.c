@@ -256,7 +256,7 @@ static const char *axis_of(PyObject *o, npy_intp length, int back, Axis *it) {
         return NULL;
     }
     if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 3 || !is_array(PyTuple_GET_ITEM(o, 0), NPY_INT64, 2, 0) ||
-        !number_of(PyTuple_GET_ITEM(o, 2), &size) || size < 1)
+        !number_of(PyTuple_GET_ITEM(o, 2), &size) || size < 1 || length < 1)
         return "expected places, weights and a number";
     PyObject *places = PyTuple_GET_ITEM(o, 0), *weights = PyTuple_GET_ITEM(o, 1);
     it->places = DATA(places), it->taps = DIM(places, 0), it->many = back ? length : size, it->few = back ? size : length;
