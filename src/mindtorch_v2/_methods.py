@@ -166,6 +166,10 @@ def _operand(self: Tensor, number: Any) -> Tensor:
     return wrap_known(np.array(number, result_dtype([self._a], [number]).np))
 
 
+# Methods and properties of classes that answer for their instances: programs find those of Tensor.
+TOLD: set[Any] = set()
+
+
 def _attribute_of_class(cls: type, name: str) -> Any:
     """What a program finds as `Tensor.mul`: the function that `__torch_function__` gets.
 
@@ -173,6 +177,8 @@ def _attribute_of_class(cls: type, name: str) -> Any:
     through here: they find what is on the class.
     """
     found = type.__getattribute__(cls, name)
+    if TOLD and isinstance(found, (FunctionType, property)) and found in TOLD and not is_internal(sys._getframe(1)):
+        return getattr(Tensor, name)
     if type(found) is FunctionType and vars(Tensor).get(name) is found and not is_internal(sys._getframe(1)):
         return faces().FACES.method(name, found)
     return found

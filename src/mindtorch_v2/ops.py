@@ -52,6 +52,10 @@ def _called_by_programs(op: Op, inplace: bool) -> Callable[..., Any]:
     return call
 
 
+# Ops made of others here that give views, or may, by their signatures in PyTorch.
+MADE_VIEWS = frozenset({"chunk", "contiguous", "detach", "lift_fresh", "reshape", "to"})
+
+
 class OpOverload:
     """One overload of an op."""
 
@@ -68,7 +72,7 @@ class OpOverload:
         self._defined_in_python = definition is not None
         self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__qualname__ = str(self)
-        self.__module__ = f"torch.ops.{op.namespace}"
+        self.__module__ = f"torch._ops.{op.namespace}"
         self.tags: list[Any] = [] if definition is None else list(definition.tags)
 
     def __deepcopy__(self, memo: Any) -> OpOverload:
@@ -88,7 +92,8 @@ class OpOverload:
     @property
     def is_view(self) -> bool:
         """Whether the result shares an argument's memory."""
-        return self._op.view or (self._definition is not None and self._definition.schema._is_view_op())
+        return self._op.view or (self._op.namespace == "aten" and self._opname in MADE_VIEWS) or (
+            self._schema._is_view_op())
 
     def name(self) -> str:
         """The qualified name, `aten::add.Tensor`."""

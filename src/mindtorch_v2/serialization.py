@@ -368,7 +368,10 @@ def validate_cuda_device(location: str) -> int:
 
 
 def _resolve(module: str, name: str) -> Any:
-    found: Any = importlib.import_module("mindtorch_v2" + module[len("torch"):])
+    own = "mindtorch_v2" + module[len("torch"):]
+    aliased = sys.modules.get("torch") is sys.modules["mindtorch_v2"]
+    # A program may have put a module of its own where ours is.
+    found: Any = (aliased and sys.modules.get(module)) or importlib.import_module(own)
     for part in name.split("."):
         found = getattr(found, part)
     return found

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from typing import Any
+
 from mtprof.views.event_fields import AllocationFields as _ExtraFields_Allocation
 from mtprof.views.event_fields import BackendFields as _ExtraFields_Backend
 from mtprof.views.event_fields import EventType as _EventType
@@ -18,7 +22,6 @@ from mtprof.views.event_fields import TorchOpFields as _ExtraFields_TorchOp
 from mtprof.views.event_fields import VulkanFields as _ExtraFields_Vulkan
 from mtprof.views.event_tree import ProfilerEvent as _ProfilerEvent
 
-from .._absent import refusing
 from .._dispatch.observer import HOOK
 from ..profiler.activity import ProfilerActivity, _ExperimentalConfig
 from ..profiler.fast_scope import _RecordFunctionFast
@@ -61,10 +64,27 @@ __all__ = [
     "symbolize_tracebacks",
 ]
 
-_NO_TRACEBACKS = ("combined Python, TorchScript and C++ tracebacks are read from PyTorch's own frames, of which this "
-                  "runtime has only the Python ones; use the traceback module")
-gather_traceback = refusing("gather_traceback", NotImplementedError, f"gather_traceback: {_NO_TRACEBACKS}")
-symbolize_tracebacks = refusing("symbolize_tracebacks", NotImplementedError, f"symbolize_tracebacks: {_NO_TRACEBACKS}")
+
+
+class CapturedTraceback:
+    """The Python frames of a moment, innermost first; there are no others here."""
+
+    def __init__(self, frame: FrameType | None) -> None:
+        self.frames: list[dict[str, Any]] = []
+        while frame is not None:
+            self.frames.append({"name": frame.f_code.co_name, "filename": frame.f_code.co_filename,
+                                "line": frame.f_lineno})
+            frame = frame.f_back
+
+
+def gather_traceback(python: bool, script: bool, cpp: bool) -> CapturedTraceback:
+    """The frames that led here: those of Python, if they are wanted."""
+    return CapturedTraceback(sys._getframe(1) if python else None)
+
+
+def symbolize_tracebacks(to_symbolize: list[CapturedTraceback]) -> list[list[dict[str, Any]]]:
+    """Name, file and line of the frames of each."""
+    return [one.frames for one in to_symbolize]
 
 
 def _get_approximate_time() -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from .._methods import TOLD
 from .._shape import Size, wrap_dim
 from .._tensor import Tensor
 
@@ -71,7 +72,7 @@ class FactOverload:
         self.overloadpacket, self._overloadname = op, overload
         self.namespace = op._namespace
         self.__name__ = f"{op._name}.{overload}"
-        self.__module__ = f"torch.ops.{op._namespace}"
+        self.__module__ = f"torch._ops.{op._namespace}"
 
     def __deepcopy__(self, memo: Any) -> FactOverload:
         return self
@@ -172,4 +173,6 @@ def let_answer(tensor: Tensor, policy: str) -> None:
     tensor._a.asked = frozenset(POLICIES[policy]) | getattr(tensor._a, "asked", frozenset())
     for name, method in POLICIES[policy].items():
         if getattr(cls, name) is getattr(Tensor, name):
-            setattr(cls, name, _chosen(name, method))
+            told = _chosen(name, method)
+            TOLD.add(told)
+            setattr(cls, name, told)

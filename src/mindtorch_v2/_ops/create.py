@@ -233,8 +233,8 @@ def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None, pin_memory:
             aten.resize_(out, tensor._a.shape)
             out.shared().version -= 1  # the new size and the new values are one change
         aten.copy_(out, tensor)
-        return out
-    if pin_memory:
+        tensor = out
+    elif pin_memory:
         tensor = pinned(tensor)
     if requires_grad:
         if not isinstance(requires_grad, (bool, np.bool_)):
@@ -261,7 +261,7 @@ def range_out(made: Tensor, requires_grad: bool, out: Any, pin_memory: bool | No
     """`with_flags` for a vector: an `out` with the right number of elements keeps its shape."""
     if out is None or out._a.size != made._a.size:
         return with_flags(made, requires_grad, out, pin_memory)
-    return aten.copy_(out, aten.view(made, out._a.shape))
+    return with_flags(aten.copy_(out, aten.view(made, out._a.shape)), requires_grad)
 
 
 def _refuse_layout(name: str, layout: Any) -> None:

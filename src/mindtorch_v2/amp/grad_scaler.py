@@ -38,6 +38,11 @@ def _on(device: Any, tensor: Tensor, copies: dict[Any, Tensor]) -> Tensor:
     return copies[device]
 
 
+def _none_yet(scale: Tensor) -> Tensor:
+    """What is found before an infinite gradient is."""
+    return aten.full((), 0.0, dtype=float32, device=scale.device)
+
+
 class GradScaler:
     """Scales losses, skips steps whose gradients are infinite, and adapts the scale.
 
@@ -111,26 +116,42 @@ class GradScaler:
         self._scale = aten.full((), self._init_scale, dtype=float32, device=outputs.device)
         self._growth_tracker = aten.full((), self._init_growth_tracker, dtype=int32, device=outputs.device)
 
-    def _unscale(self, optimizer: Any, inverse: Tensor, allow_float16: bool) -> dict[Any, Tensor]:
-        """Multiply all gradients by `inverse`; per device, a tensor that is 1 if one of them was infinite."""
+    def _unscale_grads_(self, optimizer: Any, inv_scale: Tensor, found_inf: Tensor, allow_fp16: bool
+                        ) -> dict[Any, Tensor]:
+        """Multiply all gradients by a factor; per device, a copy of `found_inf` that is 1 if one was infinite."""
         grads: dict[Any, dict[Any, list[Tensor]]] = {}
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 grad = parameter.grad
                 if grad is None:
                     continue
-                if grad.dtype is float16 and not allow_float16:
+                if grad.dtype is float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 grads.setdefault(grad.device, {}).setdefault(grad.dtype, []).append(grad)
         found: dict[Any, Tensor] = {}
         inverses: dict[Any, Tensor] = {}
-        none_yet = aten.full((), 0.0, dtype=float32, device=inverse.device)
         with no_grad():
             for device, by_dtype in grads.items():
                 for some in by_dtype.values():
                     aten._amp_foreach_non_finite_check_and_unscale_(
-                        some, _on(device, none_yet, found), _on(device, inverse, inverses))
+                        some, _on(device, found_inf, found), _on(device, inv_scale, inverses))
         return found
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        """Per device, a tensor that is 1 if a gradient of an optimizer is infinite; the gradients stay as they are."""
+        scale, _ = self._tensors("_check_inf_per_device")
+        one = aten.full((), 1.0, dtype=float32, device=scale.device)
+        progress = self._of(optimizer)
+        progress.found_inf = self._unscale_grads_(optimizer, one, _none_yet(scale), allow_fp16=True)
+        return progress.found_inf
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
+        """What was found last."""
+        return self._of(optimizer).found_inf
+
+    def _get_scale_async(self) -> Tensor | None:
+        """The scale as a tensor, None before the first use."""
+        return self._scale
 
     def unscale_(self, optimizer: Any) -> None:
         """Bring an optimizer's gradients back to their true size, for those who look at them before `step`."""
@@ -144,7 +165,7 @@ class GradScaler:
             raise RuntimeError("unscale_() is being called after step().")
         # The reciprocal in float64, so that it is rounded once.
         inverse = scale.to(float64).reciprocal().to(float32)
-        progress.found_inf = self._unscale(optimizer, inverse, allow_float16=False)
+        progress.found_inf = self._unscale_grads_(optimizer, inverse, _none_yet(scale), allow_fp16=False)
         progress.stage = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -179,8 +200,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         own = getattr(optimizer, "grad_scale", None)
         if progress.stage is OptState.READY:
-            one = aten.full((), 1.0, dtype=float32, device=scale.device)
-            progress.found_inf = self._unscale(optimizer, one, allow_float16=True)
+            self._check_inf_per_device(optimizer)
             own = scale if own is None else scale * own
         optimizer.grad_scale = own
         optimizer.found_inf = sum(found.to(device=scale.device) for found in progress.found_inf.values())

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..._dispatch.namespace import aten
+from ...nn import Linear, MSELoss, Sequential
+from ...optim import SGD
+
 __all__ = ["TEST_CUDA", "TEST_CUDNN", "TEST_MULTIGPU", "tf32_is_not_fp32"]
 
 TEST_CUDA = TEST_CUDNN = TEST_MULTIGPU = TEST_CUDA_GRAPH = False
@@ -53,8 +57,24 @@ def _needs_cuda(*args: Any, **kwargs: Any) -> Any:
     raise unittest.SkipTest("CUDA is not available here")
 
 
+def _create_scaling_models_optimizers(device: Any = "cpu", optimizer_ctor: Any = SGD,
+                                      optimizer_kwargs: dict[str, Any] | None = None) -> tuple[Any, ...]:
+    """Two modules of the same weights, to be trained with and without scaled losses, and an optimizer for each."""
+    plain, scaled = (Sequential(Linear(8, 8), Linear(8, 8)).to(device=device) for _ in range(2))
+    scaled.load_state_dict(plain.state_dict())
+    options = {"lr": 1.0, **(optimizer_kwargs or {})}
+    return plain, scaled, *(optimizer_ctor(module.parameters(), **options) for module in (plain, scaled))
+
+
+def _create_scaling_case(device: Any = "cpu", dtype: Any = None, optimizer_ctor: Any = SGD,
+                         optimizer_kwargs: dict[str, Any] | None = None) -> tuple[Any, ...]:
+    """The same, four pairs of inputs and targets, a loss, and the step that tests give an infinite gradient."""
+    made = _create_scaling_models_optimizers(device, optimizer_ctor, optimizer_kwargs)
+    data = [tuple(aten.randn((8, 8), dtype=dtype, device=device) for _ in range(2)) for _ in range(4)]
+    return *made, data, MSELoss().to(device), 2
+
+
 # Helpers of tests that only CUDA runs.
-_create_scaling_case = _create_scaling_models_optimizers = _needs_cuda
 blas_library_context = initialize_cuda_context_rng = _needs_cuda
 
 
