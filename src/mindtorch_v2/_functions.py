@@ -241,6 +241,8 @@ def init_num_threads() -> None:
 
 def set_flush_denormal(mode: bool) -> bool:
     """False: the processor's treatment of tiny numbers cannot be changed from here."""
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
     return False
 
 

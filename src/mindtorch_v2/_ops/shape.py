@@ -278,7 +278,12 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Row-major positions as one coordinate tensor per dimension."""
     if indices.dtype.category != INTEGER:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if min(sizes, default=0) < 0:
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     # How far apart the entries of each dimension are, from the last, whose entries are neighbours.
