@@ -144,8 +144,9 @@ class Writer(GraphWriter):
                          f"else: v{i} = {name}; a{i} = {name}._a")
             elif i == 0 and self.schema.name in NUMBERS_ADD and not self.inplace:
                 # Both may be numbers. An exception that is not raised costs nothing.
+                other = self.tensors[1].python_name if len(self.tensors) > 1 else None
                 self.add(3, f"try: a0 = (v0 := {name})._a",
-                         f"except AttributeError: v0 = number_tensor({name}); a0 = v0._a")
+                         f"except AttributeError: v0 = number_tensor({name}, {other}); a0 = v0._a")
             else:
                 self.add(3, f"v{i} = {name}", f"a{i} = v{i}._a")
         if self.facts.promote == "float":

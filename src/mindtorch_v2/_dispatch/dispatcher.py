@@ -70,9 +70,14 @@ def number_of(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def number_tensor(value: Any) -> Tensor:
-    """A Python number as a tensor without dimensions."""
-    return wrap(promotion.number_array(value))
+def number_tensor(value: Any, other: Any) -> Tensor:
+    """A Python number as a tensor without dimensions, which does not widen a tensor beside it."""
+    made = promotion.number_array(value)
+    if type(value) is not bool and isinstance(other, Tensor):
+        wanted = promotion.result_dtype([other._a], [value]).np
+        if wanted != made.dtype:
+            made = promotion.scalar_array(value, wanted).copy()
+    return wrap(made)
 
 
 def as_array(value: Any) -> Any:

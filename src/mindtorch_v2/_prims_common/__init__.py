@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
+from .._dispatch.promotion import result_dtype
 from .._dtype import (
     BOOL,
     COMPLEX,
     FLOAT,
     INTEGER,
+    DefaultDtype,
     DType,
     bfloat16,
     bool_,
@@ -21,6 +23,7 @@ from .._dtype import (
     float16,
     float32,
     float64,
+    int64,
 )
 from .._outside import attributes
 from .._shape import wrap_dim
@@ -103,6 +106,30 @@ def corresponding_real_dtype(dtype: DType) -> DType:
 def corresponding_complex_dtype(dtype: DType) -> DType:
     """The complex dtype whose parts hold these elements."""
     return _COMPLEX_OF[dtype]
+
+
+def elementwise_dtypes(*args: Any,
+                       type_promotion_kind: ELEMENTWISE_TYPE_PROMOTION_KIND) -> tuple[DType, DType]:
+    """The dtype that an elementwise op computes in, and that of its result.
+
+    >>> import mindtorch_v2 as torch
+    >>> elementwise_dtypes(torch.ones(2).half(), 2, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
+    (torch.float32, torch.float16)
+    """
+    kinds = ELEMENTWISE_TYPE_PROMOTION_KIND
+    given = [one for one in args if one is not None]
+    wanted: Any = result_dtype([one._a for one in given if isinstance(one, Tensor)],
+                               [one for one in given if not isinstance(one, Tensor)])
+    if type_promotion_kind is kinds.BOOL_TO_LONG and wanted is bool_:
+        wanted = int64
+    if type_promotion_kind is kinds.INT_TO_FLOAT and wanted.category < FLOAT:
+        wanted = DefaultDtype.value
+    computed = float32 if wanted in (float16, bfloat16) and type_promotion_kind is not kinds.NO_OPMATH else wanted
+    if type_promotion_kind is kinds.ALWAYS_BOOL:
+        return computed, bool_
+    if type_promotion_kind is kinds.COMPLEX_TO_FLOAT and wanted.category == COMPLEX:
+        return computed, _REAL_OF[wanted]
+    return computed, wanted
 
 
 def canonicalize_dim(rank: int, idx: int, wrap_scalar: bool = True) -> int:

@@ -35,3 +35,17 @@ def test_two_operands(name: str) -> None:
         return made
 
     same(program)
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+@pytest.mark.parametrize("number", [1.1, 3, True])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_a_number_first(name: str, number: Any, shape: Any) -> None:
+    def program(torch: Any) -> Any:
+        made = []
+        for kind in ("int8", "int64", "float16", "float32", "float64"):
+            other = torch.full(shape, 7, dtype=getattr(torch, kind))
+            made.append(outcome(lambda: getattr(torch, name)(number, other), 40))  # noqa: B023
+        return [(made, torch.add(1.1, torch.tensor(0.25, dtype=torch.float64)).item())]
+
+    same(program)

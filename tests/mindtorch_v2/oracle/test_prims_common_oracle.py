@@ -23,6 +23,9 @@ p.canonicalize_dim(3, 3)
 [p.is_expandable_to(a, b) for a, b in (((1, 3), (4, 2, 3)), ((2,), (3,)), ((2, 2), (2,)), ((), (3,)))]
 [one.name for one in p.ELEMENTWISE_TYPE_PROMOTION_KIND], [one.value for one in p.REDUCTION_OUTPUT_TYPE_KIND]
 p.TensorLike is t.Tensor
+[[p.elementwise_dtypes(t.ones(2, dtype=k), type_promotion_kind=one) for k in kinds] for one in promotions]
+[[p.elementwise_dtypes(t.ones(2, dtype=k), 1.5, type_promotion_kind=one) for k in kinds] for one in promotions]
+[[p.elementwise_dtypes(t.ones(2, dtype=k), t.ones(()), type_promotion_kind=one) for k in kinds] for one in promotions]
 """.strip().splitlines()
 
 
@@ -30,7 +33,8 @@ def answer(torch, module, program):
     """What a program prints on one runtime, or the class of its error."""
     kinds = [getattr(torch, name) for name in ("bool", "uint8", "int64", "bfloat16", "float64", "complex64")]
     try:
-        return repr(eval(program, {"t": torch, "p": module, "kinds": kinds}))
+        return repr(eval(program, {"t": torch, "p": module, "kinds": kinds,
+                                   "promotions": list(module.ELEMENTWISE_TYPE_PROMOTION_KIND)}))
     except Exception as error:
         return type(error).__name__
 

@@ -135,18 +135,18 @@ _UNARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
 unary_ufuncs = [UnaryUfuncInfo(name, dtypes=_dtypes(kinds), ref=ref, **more)
                 for name, (kinds, ref, more) in _UNARY.items()]
 
-_POSITIVE = {"low": 1}
+_POSITIVE, _NONZERO = {"low": 1}, {"exclude_zero": True}
 _BINARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "add": ("bifc", np.add, {"supports_two_python_scalars": True}),
     "sub": ("ifc", np.subtract, {"supports_two_python_scalars": True, "aliases": ("subtract",)}),
     "mul": ("bifc", np.multiply, {"supports_two_python_scalars": True, "aliases": ("multiply",)}),
     "div": ("bifc", np.true_divide, {"promotes_int_to_float": True, "aliases": ("divide", "true_divide"),
-                                     "supports_two_python_scalars": True, "rhs_make_tensor_kwargs": _POSITIVE}),
+                                     "supports_two_python_scalars": True, "rhs_make_tensor_kwargs": _NONZERO}),
     "pow": ("ifc", None, {"supports_one_python_scalar": True, "lhs_make_tensor_kwargs": {"low": 0, "high": 4},
                               "rhs_make_tensor_kwargs": {"low": 0, "high": 4}}),
-    "fmod": ("if", np.fmod, {"rhs_make_tensor_kwargs": _POSITIVE}),
-    "remainder": ("if", np.remainder, {"rhs_make_tensor_kwargs": _POSITIVE, "supports_one_python_scalar": True}),
-    "floor_divide": ("if", np.floor_divide, {"rhs_make_tensor_kwargs": _POSITIVE, "supports_autograd": False,
+    "fmod": ("if", np.fmod, {"rhs_make_tensor_kwargs": _NONZERO}),
+    "remainder": ("if", np.remainder, {"rhs_make_tensor_kwargs": _NONZERO, "supports_one_python_scalar": True}),
+    "floor_divide": ("if", np.floor_divide, {"rhs_make_tensor_kwargs": _NONZERO, "supports_autograd": False,
                                              "supports_two_python_scalars": True}),
     "maximum": ("bif", np.maximum, {"supports_rhs_python_scalar": False}),
     "minimum": ("bif", np.minimum, {"supports_rhs_python_scalar": False}),
