@@ -13,12 +13,13 @@ from ._device import DeviceLike, as_device, device
 from ._dispatch.namespace import aten
 from ._tensor import Tensor, sparse_coo
 from ._tensor_state import give_state, rebuild_wrapper, state_of
+from ._tensor_str import printoptions
 from .utils.data._utils.error import ExceptionWrapper
 from .utils.data._utils.error import ReadableKeyError as KeyErrorMessage
 
 __all__ = ["ExceptionWrapper", "KeyErrorMessage", "_flatten_dense_tensors",
            "_get_available_device_type", "_get_device_index", "_reorder_tensors_as",
-           "_take_tensors", "_unflatten_dense_tensors"]
+           "_take_tensors", "_unflatten_dense_tensors", "render_call"]
 
 
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
@@ -169,6 +170,19 @@ def _import_dotted_name(name: str) -> Any:
 def _element_size(dtype: Any) -> int:
     """The bytes of one element."""
     return int(dtype.itemsize)
+
+
+def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """A call as text; of tensors it has the sizes.
+
+    >>> import mindtorch_v2 as torch
+    >>> render_call(torch.sum, [torch.ones(100)], {"dim": 0})
+    'torch.sum(tensor([...], size=(100,)), dim=0)'
+    """
+    name = importlib.import_module(f"{__package__}.overrides").resolve_name(fn) or str(fn)
+    with printoptions(threshold=0, edgeitems=0):
+        parts = [*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())]
+    return f"{name}({', '.join(parts)})"
 
 
 def try_import(name: str) -> Any:
