@@ -37,9 +37,6 @@ get_ctx = refusing("get_ctx", NotImplementedError, "torch.library.get_ctx: sizes
                    "PyTorch's compiler, which this runtime does not have")
 get_kernel = refusing("get_kernel", NotImplementedError, "torch.library.get_kernel: kernels of dispatch keys are not "
                       "objects here; call the op, or a Library's function itself")
-register_torch_dispatch = refusing("register_torch_dispatch", NotImplementedError,
-                                   "torch.library.register_torch_dispatch: rules by class are not part of this "
-                                   "runtime; a TorchDispatchMode sees the op itself")
 
 
 def _qualname(op: Any, caller: str) -> str:
@@ -102,6 +99,34 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
     """The dtype that an op's arguments are cast to in an autocast region."""
     register_autocast_of(table.lookup(_qualname(op, "register_autocast")), device_type, cast_inputs)
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable[..., Any] | None = None, /, *,
+                            lib: Library | None = None) -> Any:
+    """Register `func(mode or class, func, types, args, kwargs)` for an op and a class with `__torch_dispatch__`.
+
+    >>> import mindtorch_v2 as torch
+    >>> from mindtorch_v2.utils._python_dispatch import TorchDispatchMode
+    >>> class Zeros(TorchDispatchMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         return func(*args, **(kwargs or {}))
+    >>> doubled = torch.library.custom_op("docs::doubled", lambda x: x * 2, mutates_args=(),
+    ...                                   schema="(Tensor x) -> Tensor")
+    >>> _ = register_torch_dispatch(doubled, Zeros, lambda mode, func, types, args, kwargs: torch.zeros(1))
+    >>> with Zeros():
+    ...     doubled(torch.ones(1))
+    tensor([0.])
+    """
+    qualname = _qualname(op, "register_torch_dispatch")
+    if qualname in OPDEFS:
+        return OPDEFS[qualname].register_torch_dispatch(torch_dispatch_class, func)
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        namespace, name = table.parse_qualname(qualname)
+        fragment(namespace, lib)._register_torch_dispatch_rule(name, torch_dispatch_class, function)
+        return function
+
+    return register if func is None else register(func)
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:

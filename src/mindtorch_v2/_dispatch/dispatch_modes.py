@@ -225,14 +225,18 @@ class _Tap:
         if MINE.modes:
             mode = MINE.modes.pop()
             try:
-                result = method_of_mode(mode, "__torch_dispatch__")(function, types, args, kwargs)
+                rule = rule_of(function, type(mode))
+                result = (method_of_mode(mode, "__torch_dispatch__")(function, types, args, kwargs) if rule is None
+                          else rule(mode, function, types, args, kwargs))
             finally:
                 MINE.modes.append(mode)
             if result is not NotImplemented:
                 return fitting(op, result)
             refused.append(f"mode object {mode!r}")
         for one in classes:
-            result = type(one).__torch_dispatch__(function, types, args, kwargs)
+            rule = rule_of(function, type(one))
+            result = (type(one).__torch_dispatch__(function, types, args, kwargs) if rule is None
+                      else rule(type(one), function, types, args, kwargs))
             if result is not NotImplemented:
                 return fitting(op, result)
             refused.append(f"tensor subclass {type(one)!r}")
@@ -298,6 +302,12 @@ class _Shown:
         for one in reversed(self.noted):
             if one is not None:
                 one.leave(self.result, kind is not None)
+
+
+def rule_of(function: Any, kind: type) -> Any:
+    """What a program has registered for its op and a class in place of the class's `__torch_dispatch__`."""
+    definition = function._definition
+    return None if definition is None else definition.rules.get(kind)
 
 
 def asked(tensors: list[Tensor]) -> list[Tensor]:

@@ -156,9 +156,13 @@ class CustomOpDef:
         register_autocast_of(self._definition, device_type, cast_inputs)
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Register the behaviour for a class with `__torch_dispatch__`."""
-        raise NotImplementedError("torch.library.register_torch_dispatch: rules by class are not part of this runtime; "
-                                  "a TorchDispatchMode sees the op itself")
+        """Register `fn(mode or class, func, types, args, kwargs)`, which runs in place of a class's own function."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self._definition.register_rule(torch_dispatch_class, function, replace=True)
+            return function
+
+        return register if fn is None else register(fn)
 
 
 def register_autocast_of(definition: Definition, device_type: str, cast_inputs: Any) -> None:

@@ -103,6 +103,8 @@ class Definition:
         self.autocast: dict[str, Any] = {}
         self.formula: Formula | None = None
         self.function: Any = None
+        # By class: what runs in place of its `__torch_dispatch__`.
+        self.rules: dict[type, Callable[..., Any]] = {}
         # A function that was made an op as a whole promises more than kernels that are registered one by one.
         self.is_custom_op = False
         self.missing_fake = ""
@@ -119,6 +121,12 @@ class Definition:
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}.{self.overload or 'default'}"
+
+    def register_rule(self, kind: type, rule: Callable[..., Any], replace: bool = False) -> None:
+        """Set what runs in place of the `__torch_dispatch__` of a class."""
+        if kind in self.rules and not replace:
+            raise RuntimeError(f"{kind} already has a `__torch_dispatch__` rule registered for {self.schema.name}")
+        self.rules[kind] = rule
 
     # -- a call ----------------------------------------------------------------------------------------------------
 

@@ -96,6 +96,12 @@ class Library:
         self._undo.append(lambda: table.remove(definition))
         return name
 
+    def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: type, fn: Callable[..., Any]) -> None:
+        """What runs for an op in place of a class's `__torch_dispatch__`, while the library lives."""
+        definition = table.lookup(f"{self.ns}::{op_name}")
+        definition.register_rule(torch_dispatch_class, fn)
+        self._undo.append(lambda: definition.rules.pop(torch_dispatch_class, None))
+
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
              allow_override: bool = True) -> None:
         """Register a kernel of an op for a dispatch key."""

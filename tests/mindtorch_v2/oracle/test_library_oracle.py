@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import typing
 import warnings
 from typing import Any
@@ -482,3 +483,51 @@ def test_signatures_are_read(text: str) -> None:
 def test_what_is_no_signature(torch: Any, text: str) -> None:
     with pytest.raises(RuntimeError):
         torch._C.parse_schema(text)
+
+
+def test_rules_by_class() -> None:
+    """They run in place of a mode's or a tensor class's own function; the op's object may replace them."""
+    def program(torch: Any) -> Any:
+        seen = []
+
+        class Mode(importlib.import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                seen.append(str(func))
+                return func(*args, **(kwargs or {}))
+
+        class Wrapped(torch.Tensor):
+            @staticmethod
+            def __new__(cls, inner):
+                made = torch.Tensor._make_wrapper_subclass(cls, inner.size(), dtype=inner.dtype)
+                made.inner = inner
+                return made
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                raise AssertionError("the rule runs")
+
+        op = scaled(torch, "lib_rules")
+        torch.library.register_torch_dispatch(op, Mode, lambda mode, func, types, args, kwargs: (
+            seen.append([type(mode) is Mode, str(func), kwargs]), args[0] + 7)[1])
+
+        @op.register_torch_dispatch(Wrapped)
+        def rule(cls, func, types, args, kwargs):
+            return args[0].inner + 5
+
+        x = torch.zeros(1)
+        with Mode():
+            found = [op(x).item(), torch.sin(x).item()]
+        found.append(op(Wrapped(x)).item())
+        op.register_torch_dispatch(Mode, lambda mode, func, types, args, kwargs: args[0] - 1)
+        with Mode():
+            found.append(op(x).item())
+        library = torch.library.Library("lib_rules", "FRAGMENT")
+        library.define("plain(Tensor x) -> Tensor")
+        again = []
+        for _ in range(2):
+            again.append(outcome(lambda: torch.library.register_torch_dispatch(
+                "lib_rules::plain", Mode, lambda *args: x, lib=library) and None, 60))
+        library._destroy()
+        return [found, [one for one in seen if one != "aten.add.Tensor"], again[0], "already has a" in str(again[1])]
+
+    same(program)
