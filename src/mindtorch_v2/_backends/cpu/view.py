@@ -185,7 +185,8 @@ def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
         )
     shape, strides = list(size), [0] * len(size)
     repeated = False
-    for i, wanted in enumerate(size):
+    for i in range(len(size) - 1, -1, -1):  # of several dimensions that do not fit, the last is named
+        wanted = size[i]
         if i < lead:
             repeated = repeated or wanted > 1
             if wanted < 0:
