@@ -68,6 +68,16 @@ def test_gradients_at_corners_and_beyond(function):
                                    requires_grad=True))
 
 
+@pytest.mark.parametrize("function", [
+    lambda x, y: torch.fmod(x, y), lambda x, y: torch.remainder(x, y), lambda x, y: torch.fmod(x, math.inf),
+    lambda x, y: torch.remainder(x, -math.inf), lambda x, y: torch.lerp(x, y, torch.tensor(1.0, device=x.device)),
+    lambda x, y: torch.lerp(x, y, torch.tensor([[0.25], [0.75]], device=x.device))])
+def test_remainders_of_infinity_and_ends_of_a_way(function):
+    x = torch.tensor([[2.0, -2.0, 0.0, 1e8], [5.0, math.nan, -3.0, 1e8]])
+    y = torch.tensor([math.inf, -math.inf, 7.0, 1.0])
+    on_both(function, x, y)
+
+
 def test_the_slope_of_a_corner_learns_nothing_above_it():
     on_both(lambda x, slope: F.prelu(x, slope) / torch.tensor([0.0, 1.0], device=x.device),
             torch.tensor([2.0, -3.0]), torch.tensor([0.25], requires_grad=True))

@@ -277,7 +277,7 @@ def lgamma(self: Tensor) -> Tensor:
     x = aten.where(low, 1 - self, self)
     made = aten.where(x < STEPS, _near_2(x), _stirling(x))
     made = aten.where(aten.isinf(self), math.inf, made)
-    distance = self - self.floor()
+    distance = self - self.round()  # of tiny numbers nothing is lost
     mirrored = math.log(math.pi) - (distance * math.pi).sin().abs().log() - made
     mirrored = aten.where(aten.eq(distance, 0), math.inf, mirrored)  # at zero and below, whole numbers are poles
     return aten.where(aten.logical_and(low, aten.isfinite(self)), mirrored, made).to(self.dtype)

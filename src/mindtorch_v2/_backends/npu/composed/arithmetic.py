@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...._dispatch.promotion import differing_arrays, differing_number, promote_number, result_dtype
-from ..arrays import NpuArray, converted, filled, like, new, placed, spread
+from ..arrays import BOOL, NpuArray, converted, filled, like, new, placed, spread
 from ..call import CALLS
 from .registry import composed
 
@@ -105,6 +105,10 @@ def left_over(self: NpuArray, other: NpuArray, mode: str) -> NpuArray:
     quotient = divide_rounded(self, other, mode)
     product = like(quotient)
     CALLS.Mul(quotient, other, product)
+    if quotient.dtype.kind not in "iu":
+        nothing = like(quotient, BOOL)  # also of infinity
+        CALLS.EqScalar(quotient, 0, nothing)
+        CALLS.InplaceMaskedFillScalar(product, nothing, 0)
     CALLS.Sub(self, product, 1, quotient)
     return quotient
 
@@ -176,13 +180,19 @@ def hardtanh(self: NpuArray, low: Any, high: Any) -> NpuArray:
 
 @composed("lerp.Tensor")
 def lerp(self: NpuArray, end: NpuArray, weight: Any) -> NpuArray:
-    """From one tensor to another, by a part of the way that a tensor gives."""
+    """From one tensor to another, by a part of the way that a tensor gives; from the nearer end, so both are exact."""
     weight = placed(weight, self)
     if not weight.shape:  # then it is promoted like a number
         kind = result_dtype([self, weight], []).np
         self, end, weight = converted(self, kind), converted(end, kind), converted(weight, kind)
-    out = spread(self, end, weight)
-    way = new(self, out.shape)
+    near, far, size = spread(self, end, weight), spread(self, end, weight), like(weight)
+    way, rest, is_near = new(self, near.shape), like(weight), like(weight, BOOL)
     CALLS.Sub(end, self, 1, way)
-    CALLS.Addcmul(self, weight, way, 1, out)
+    CALLS.Addcmul(self, weight, way, 1, near)
+    CALLS.Adds(weight, -1, 1, rest)
+    CALLS.Addcmul(end, rest, way, 1, far)
+    CALLS.Abs(weight, size)
+    CALLS.LtScalar(size, 0.5, is_near)
+    out = like(near)
+    CALLS.SWhere(is_near, near, far, out)
     return out
