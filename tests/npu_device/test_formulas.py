@@ -78,6 +78,17 @@ def test_remainders_of_infinity_and_ends_of_a_way(function):
     on_both(function, x, y)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_16_bit_floats_are_computed_with_more_digits(dtype):
+    x = torch.tensor([1e4, -1e4, 1.0, 7.0], dtype=getattr(torch, dtype))
+    for function in (lambda x: x % -3, lambda x: torch.fmod(x, 0.5), lambda x: torch.cumprod(x / 50, 0)):
+        on_both(function, x)
+
+
+def test_a_fraction_is_true_in_a_mask_that_is_filled():
+    on_both(lambda x: x.masked_fill(x == x, 0.5), torch.tensor([True, False]))
+
+
 def test_the_slope_of_a_corner_learns_nothing_above_it():
     on_both(lambda x, slope: F.prelu(x, slope) / torch.tensor([0.0, 1.0], device=x.device),
             torch.tensor([2.0, -3.0]), torch.tensor([0.25], requires_grad=True))
@@ -368,7 +379,7 @@ def test_dimensions_that_are_not_there(function, shape, dim):
 
 @pytest.mark.parametrize("function", [
     lambda x: x.renorm(2, 0, -1.0), lambda x: torch.block_diag(x[None]), lambda x: torch.searchsorted(x, x, side="abc"),
-    lambda x: torch.searchsorted(x, x, side="left", right=True),
+    lambda x: torch.searchsorted(x, x, side="left", right=True), lambda x: x.to(torch.uint8) ** -3,
 ])
 def test_wrong_arguments_are_told(function):
     with pytest.raises(Exception) as host:  # noqa: PT011

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...._dispatch.promotion import differing_arrays, differing_number, promote_number, result_dtype
-from ..arrays import BOOL, NpuArray, converted, filled, like, new, placed, spread
+from ..arrays import BOOL, FLOAT32, NpuArray, converted, filled, like, new, placed, spread
 from ..call import CALLS
 from .registry import composed
 
@@ -60,7 +60,7 @@ def rsub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
 def pow_scalar(self: NpuArray, exponent: Any) -> NpuArray:
     """A power with a number as exponent."""
     a, value = promote_number(self, exponent)
-    if a.dtype.kind in "iu" and value < 0:
+    if a.dtype.kind in "iu" and exponent < 0:  # not `value`, which has no sign beside bytes
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     out = like(a)
     if abs(value) == 0.5 and a.dtype.kind not in "iu":
@@ -102,6 +102,8 @@ def floor_divide(self: NpuArray, other: Any) -> NpuArray:
 
 
 def left_over(self: NpuArray, other: NpuArray, mode: str) -> NpuArray:
+    if self.dtype.itemsize == 2 and self.dtype.kind not in "iu":  # too few digits for a large quotient
+        return converted(left_over(converted(self, FLOAT32), converted(other, FLOAT32), mode), self.dtype)
     quotient = divide_rounded(self, other, mode)
     product = like(quotient)
     CALLS.Mul(quotient, other, product)

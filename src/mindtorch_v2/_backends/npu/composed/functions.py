@@ -8,7 +8,21 @@ from typing import Any
 from ml_dtypes import finfo
 
 from ...slope_checks import refuse_negative_slope
-from ..arrays import BOOL, NpuArray, contiguous, converted, filled, like, new, one_dim, placed, reduced, spread, viewed
+from ..arrays import (
+    BOOL,
+    FLOAT32,
+    NpuArray,
+    contiguous,
+    converted,
+    filled,
+    like,
+    new,
+    one_dim,
+    placed,
+    reduced,
+    spread,
+    viewed,
+)
 from ..call import CALLS
 from .arithmetic import clamp, rsub_scalar
 from .expressions import (
@@ -390,7 +404,10 @@ def hypot(self: NpuArray, other: Any) -> NpuArray:
 @composed("cumprod")
 def cumprod(self: NpuArray, dim: int, dtype: Any) -> NpuArray:
     """Products of all elements up to each one: the distance that a product covers doubles in each round."""
-    made = converted(self, sum_dtype(self, dtype))
+    kind = sum_dtype(self, dtype)
+    if kind.itemsize == 2 and kind.kind not in "iu":  # products of parts leave a small range, and end in it again
+        return converted(cumprod(converted(self, FLOAT32), dim, None), kind)
+    made = converted(self, kind)
     made = copied(made) if made is self else made
     dim, reach = one_dim(self, dim), 1
     if not self.ndim:

@@ -68,7 +68,7 @@ def masked_fill_(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
     """A number where a mask is true."""
     stored_scalar(value, self.dtype)  # refuses what the dtype cannot hold
     _truth(mask)
-    CALLS.InplaceMaskedFillScalar(self, mask, value)
+    CALLS.InplaceMaskedFillScalar(self, mask, bool(value) if self.dtype == BOOL else value)
     return self
 
 
