@@ -69,7 +69,7 @@ def test_gradients_at_corners_and_beyond(function):
 
 
 @pytest.mark.parametrize("function", [
-    lambda x, y: torch.fmod(x, y), lambda x, y: torch.remainder(x, y), lambda x, y: torch.fmod(x, math.inf),
+    torch.hypot, torch.fmod, torch.remainder, lambda x, y: torch.fmod(x, math.inf),
     lambda x, y: torch.remainder(x, -math.inf), lambda x, y: torch.lerp(x, y, torch.tensor(1.0, device=x.device)),
     lambda x, y: torch.lerp(x, y, torch.tensor([[0.25], [0.75]], device=x.device))])
 def test_remainders_of_infinity_and_ends_of_a_way(function):

@@ -397,8 +397,11 @@ def hypot(self: NpuArray, other: Any) -> NpuArray:
     CALLS.Minimum(a, b, short)
     ratio = quotient(short, long)
     CALLS.Sqrt(plus(product(ratio, ratio), 1), root)
-    # Nothing to divide by, or two infinities: the longer side is the length. NaN stays NaN in it.
-    return where(is_nan(ratio), long, product(long, root))
+    # Nothing to divide by: the longer side is the length. NaN stays NaN in it, but not beside an infinity.
+    out = where(is_nan(ratio), long, product(long, root))
+    for side in (a, b):
+        CALLS.InplaceMaskedFillScalar(out, isposinf(side), math.inf)
+    return out
 
 
 @composed("cumprod")
