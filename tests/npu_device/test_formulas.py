@@ -89,6 +89,10 @@ def test_a_fraction_is_true_in_a_mask_that_is_filled():
     on_both(lambda x: x.masked_fill(x == x, 0.5), torch.tensor([True, False]))
 
 
+def test_an_exponential_near_zero_has_its_digits():
+    on_both(F.elu, torch.tensor([-1e-8, -1e-5, -0.0, 1e-8]), atol=0.0)
+
+
 def test_the_slope_of_a_corner_learns_nothing_above_it():
     on_both(lambda x, slope: F.prelu(x, slope) / torch.tensor([0.0, 1.0], device=x.device),
             torch.tensor([2.0, -3.0]), torch.tensor([0.25], requires_grad=True))

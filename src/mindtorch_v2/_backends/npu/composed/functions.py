@@ -115,12 +115,8 @@ def hardswish(self: NpuArray) -> NpuArray:
 @composed("elu")
 def elu(self: NpuArray, alpha: Any, scale: Any, input_scale: Any) -> NpuArray:
     """Exponential below zero, linear above."""
-    below, grown, above = clamp(_scaled(self, input_scale), None, 0.0), like(self), clamp(self, 0.0, None)
-    CALLS.Exp(below, grown)
-    CALLS.InplaceSubs(grown, 1, 1)
-    CALLS.InplaceMuls(grown, alpha)
-    CALLS.InplaceAdd(above, grown, 1)
-    return _scaled(above, scale)
+    grown = expm1(_scaled(self, input_scale))
+    return where(at_most(self, 0), _scaled(grown, alpha * scale), _scaled(self, scale))
 
 
 @composed("celu")
