@@ -141,6 +141,6 @@ def default_collate(batch: Any) -> Any:
     """Stack tensors, turn numbers into tensors, and do so inside dictionaries, tuples and lists.
 
     >>> default_collate([(1, "a"), (2, "b")])
-    [tensor([1, 2]), ['a', 'b']]
+    [tensor([1, 2]), ('a', 'b')]
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)
