@@ -24,6 +24,8 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         raise ValueError("no such mode, or no offset")  # the CPU's kernel explains it
     if not {indices.dtype, offsets.dtype} <= {int32, int64}:
         raise ValueError("numbers of rows that are no integers of 32 or 64 bits")  # the CPU's kernel explains it
+    if indices.dtype is not offsets.dtype:
+        indices, offsets = indices.to(int64), offsets.to(int64)
     count = offsets.shape[0] - include_last_offset
     if not count:
         none = aten.zeros(0, dtype=indices.dtype, device=indices.device)
