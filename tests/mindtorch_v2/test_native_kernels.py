@@ -75,6 +75,17 @@ def test_softmax(name: str, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.usefixtures("level")
+@pytest.mark.parametrize(("shape", "dim"), [((64, 33), 0), ((5, 40, 7), 1), ((3, 9, 31), 0), ((2, 3, 20, 9), -2)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_along_another_dimension(name: str, shape: tuple[int, ...], dim: int) -> None:
+    x = 5 * normal(*shape)
+    compare(lambda x: getattr(functional, name)(x, dim), x)
+    with np.errstate(all="ignore"):
+        x.reshape(-1)[:3] = np.nan, np.inf, -np.inf
+        compare(lambda x: getattr(functional, name)(x, dim), x)
+
+
+@pytest.mark.usefixtures("level")
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_of_what_is_not_finite(name: str) -> None:
     x = normal(6, 37)

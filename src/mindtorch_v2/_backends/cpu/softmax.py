@@ -13,7 +13,7 @@ from ..._dtype import HALF_TYPES
 from ..._shape import wrap_dim
 from . import providers
 from .blocks import SpreadInPlace, parts
-from .memory import contiguous_step
+from .memory import contiguous_step, copy_into
 from .reduce import add_reduce, maximum_reduce
 from .sums import row_sums
 
@@ -23,6 +23,8 @@ FLOAT32 = np.dtype(np.float32)
 MODERATE = 16.0
 # Up to this size, checking whether elements are moderate takes longer than subtracting the maximum.
 FEW = 512
+# Up to this size, copies into another order stay in the cache.
+MANY = 1 << 18
 
 
 def _prepare(a: Array, dim: int, kernel: str) -> tuple[Array, int]:
@@ -86,7 +88,17 @@ def _normalized(a: Array, dim: int, half_to_float: bool, log: bool) -> Array:
             return _finish(made, a, half_to_float)
         if wide.size > FEW:
             return _finish(_by_rows(wide, _log_softmax_rows if log else _softmax_rows), a, half_to_float)
+    elif FEW < wide.size <= MANY and providers.rows(wide):
+        turned = _in_order(np.moveaxis(wide, axis, -1))
+        made = np.empty_like(turned)
+        providers.native.softmax(made, turned, log)
+        return _finish(_in_order(np.moveaxis(made, -1, axis)), a, half_to_float)
     return _finish((_log_softmax_along if log else _softmax_along)(wide, axis), a, half_to_float)
+
+
+def _in_order(view: Array) -> Array:
+    """A row-major copy. C copies twice, and computes rows between, in less time than NumPy computes columns."""
+    return copy_into(np.empty(view.shape, view.dtype), view)
 
 
 def _softmax_along(a: Array, axis: int) -> Array:
@@ -126,6 +138,18 @@ def _log_softmax_rows(rows: Array, made: Array) -> None:
     made -= np.log(row_sums(np.exp(made)))[:, None]
 
 
+def _computes_columns(grad: Array, output: Array) -> bool:
+    return FEW < grad.size <= MANY and grad.shape == output.shape and providers.rows(grad, output)
+
+
+def _columns_back(grad: Array, output: Array, axis: int, log: bool) -> Array:
+    """The gradient along a dimension that is not the last."""
+    pull, result = (_in_order(np.moveaxis(one, axis, -1)) for one in (grad, output))
+    made = np.empty_like(pull)
+    providers.native.softmax_back(made, pull, result, log)
+    return _in_order(np.moveaxis(made, -1, axis))
+
+
 @providers.direct("softmax_back")
 def softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> Array:
     """output * (grad - sum(grad * output))."""
@@ -134,6 +158,8 @@ def softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> 
     if axis == pull.ndim - 1 and pull.shape == result.shape and providers.rows(pull, result):
         made = np.empty_like(pull)
         providers.native.softmax_back(made, pull, result, False)
+    elif _computes_columns(pull, result):
+        made = _columns_back(pull, result, axis, False)
     elif axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
         rows, shares = pull.reshape(-1, pull.shape[-1]), result.reshape(-1, pull.shape[-1])
         made = np.empty_like(rows)
@@ -156,6 +182,8 @@ def log_softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any)
     if axis == pull.ndim - 1 and pull.shape == result.shape and providers.rows(pull, result):
         made = np.empty_like(pull)
         providers.native.softmax_back(made, pull, result, True)
+    elif _computes_columns(pull, result):
+        made = _columns_back(pull, result, axis, True)
     elif axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
         rows, logs = pull.reshape(-1, pull.shape[-1]), result.reshape(-1, pull.shape[-1])
         made = np.empty_like(rows)
