@@ -60,8 +60,9 @@ def test_adding_slices(shape, dtype):
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_of_many_rows(name, scale):
     for shape, dim in (((300, 250), 1), ((300, 250), 0), ((3, 100, 250), 2), ((100, 30, 5), 1)):
-        check(lambda torch, x, dim=dim: getattr(torch, name)(x * scale, dim).square(), data(*shape), second=False,
-              tolerance=2e-4)
+        # Gradients of large logarithms are large; those of their elements that are small have the same errors.
+        check(lambda torch, x, dim=dim: getattr(torch, name)(x * scale, dim).square() / scale, data(*shape),
+              second=False, tolerance=2e-4)
 
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
